@@ -33,7 +33,7 @@ from benchmarks.methods.method import Choice, Proposer, Settings, predicting
 from benchmarks.methods.model_method import ModelMethod
 from benchmarks.problems.problem import Instance, stream
 from headstart.data.dataset import Dataset
-from headstart.data.ranges import Choices, FloatRange, IntRange
+from headstart.data.ranges import Choices, DiscreteNumbers, FloatRange, IntRange
 from headstart.data.space import Space
 from headstart.data.units import OutputMap
 from headstart.decide.acquisition import Acquisition
@@ -144,6 +144,8 @@ def optuna_distributions(space: Space) -> dict[str, BaseDistribution]:
                 found[name] = FloatDistribution(one.low, one.high, log=one.log, step=one.step)
             case IntRange():
                 found[name] = IntDistribution(one.low, one.high, log=one.log, step=one.step)
+            case DiscreteNumbers():
+                found[name] = CategoricalDistribution(one.values)
             case Choices():
                 found[name] = CategoricalDistribution(one.choices)
             case _:

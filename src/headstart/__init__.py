@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from headstart.data.outcomes import Limit as Limit
     from headstart.data.outcomes import Outcomes as Outcomes
     from headstart.data.ranges import Choices as Choices
+    from headstart.data.ranges import DiscreteNumbers as DiscreteNumbers
     from headstart.data.ranges import FloatRange as FloatRange
     from headstart.data.ranges import IntRange as IntRange
     from headstart.data.rules.rule import Clause as Clause
@@ -96,7 +97,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "data.dataset": ("Dataset",),
     "data.outcomes": ("Goal", "Limit", "Outcomes"),
-    "data.ranges": ("Choices", "FloatRange", "IntRange"),
+    "data.ranges": ("Choices", "DiscreteNumbers", "FloatRange", "IntRange"),
     "data.rules.rule": ("Clause", "FixedValue", "Forbidden", "LinearRule", "OnSteps", "Relation", "SettingRule"),
     "data.rules.text": ("parse_rule",),
     "data.space": ("Space",),

@@ -5,11 +5,14 @@
     float, log                      1           the same of log v
     int, or float with a step       1           (i + ½) / k for number i of the k values of the grid
     int, log                        1           log v between log(low − ½) and log(high + ½)
+    k discrete numbers              1           (s + 1 / (2(k − 1))) (k − 1) / k with s = (v − low) / (high − low)
+    discrete numbers, log           1           the same of log v
     categorical                     1 a level   1/√2 in its own column, 0 in the others; then those of its descriptors
     a single value                  none        nothing to choose, so nothing to model
 
-So the values of an even grid own equal shares of [0, 1], each with its value in the middle; on a log axis an integer
-v owns what lies between the logs of v ± ½. Any two levels of a category are at distance 1, as are the ends of a range.
+So the values of an even grid own equal shares of [0, 1], each with its value in the middle, discrete numbers at equal
+gaps lie where those of a grid do, and on a log axis an integer v owns what lies between the logs of v ± ½. Any two
+levels of a category are at distance 1, as are the ends of a range.
 A number outside the range, or between the values of a grid, keeps its place on the same ruler: what was measured there
 stays evidence. Back from the cube every point is taken to the nearest one that is allowed.
 """
@@ -30,6 +33,7 @@ from torch import Tensor
 
 from headstart.data.descriptors import Descriptors
 from headstart.data.ranges import (
+    DiscreteNumbers,
     distinct,
     has_single_value,
     identical_category,
@@ -86,6 +90,11 @@ class Axis:
         """Whether ratios count, not differences."""
         return not self.categorical and bool(self.distribution.log)
 
+    @property
+    def listed(self) -> bool:
+        """Whether its values are numbers of a list."""
+        return isinstance(self.distribution, DiscreteNumbers)
+
     @cached_property
     def count(self) -> int | None:
         """How many values may be suggested; None if it is continuous."""
@@ -93,6 +102,8 @@ class Axis:
             return len(self.choices)
         if has_single_value(self.distribution):
             return 1
+        if self.listed:
+            return len(self.distribution.values)
         if self.distribution.step is None:
             return None
         low, high, step = (
@@ -186,9 +197,11 @@ class Axis:
         u = block.squeeze(-1)
         if self.count is None:
             return self.numbers(u).tolist()
-        if self.log:
+        if not self._indexed:
             return [int(v) for v in self.numbers(u).tolist()]
         cells = [min(int(i), self.count - 1) for i in self._cell(u).tolist()]
+        if self.listed:
+            return [self.distribution.values[i] for i in cells]
         if self.integer:
             return [low + self.distribution.step * i for i in cells]
         start, step = Decimal(str(low)), Decimal(str(self.distribution.step))  # 0.3, not 3 · 0.1 = 0.30000000000000004
@@ -200,14 +213,14 @@ class Axis:
             return block
         if self.categorical:
             return self._table.to(block)[self._pick(block)]
-        if self._even:
+        if self._indexed:
             return self._at_index(self._cell(block))
         return self.coordinates(self.numbers(block))
 
     def stepped(self, u: Float[Tensor, "*c"], by: Float[Tensor, "*e"]) -> Float[Tensor, "*out"]:
         """The coordinates of the values ``by`` places further on a grid of numbers, or its end; shapes broadcast."""
         assert self.count is not None
-        if self.log:
+        if not self._indexed:
             return self.coordinates((self.numbers(u) + by).clamp(self.distribution.low, self.distribution.high))
         return self._at_index((self._cell(u) + by).clamp(0, self.count - 1))
 
@@ -219,7 +232,8 @@ class Axis:
         if self.categorical:
             return self._table[: self.count]
         index = torch.arange(self.count, dtype=torch.float64)
-        return (self._at_index(index) if self._even else self.coordinates(self.distribution.low + index)).unsqueeze(-1)
+        own = self._at_index(index) if self._indexed else self.coordinates(self.distribution.low + index)
+        return own.unsqueeze(-1)
 
     def level_at(self, block: Float[Tensor, "*b n w"]) -> Int[Tensor, "*b n"]:
         """The number of the level at these coordinates."""
@@ -231,15 +245,36 @@ class Axis:
     @cached_property
     def _even(self) -> bool:
         """Whether its values are an even grid of numbers: each owns an equal share of [0, 1]."""
-        return not self.categorical and not self.log and self.count is not None
+        return self._indexed and not self.listed
+
+    @cached_property
+    def _indexed(self) -> bool:
+        """Whether it has places of its own for value number 0, 1 …: an even grid, or a list."""
+        return not self.categorical and self.count is not None and (self.listed or not self.log)
+
+    @cached_property
+    def _numbers(self) -> Float[Tensor, "k"]:
+        """The numbers of its list."""
+        return torch.tensor(self.distribution.values, dtype=torch.float64)
+
+    @cached_property
+    def _between(self) -> Float[Tensor, "e"]:
+        """The coordinates in the middle between the neighbours of its list."""
+        places = self.coordinates(self._numbers)
+        return (places[1:] + places[:-1]) / 2
 
     def _cell(self, u: Float[Tensor, "*c"]) -> Float[Tensor, "*c"]:
+        """The number of the nearest value, as a float."""
         assert self.count is not None
+        if self.listed:
+            return torch.bucketize(u.detach().contiguous(), self._between.to(u)).to(u)
         return (u.clamp(0.0, 1.0) * self.count).floor().clamp(max=self.count - 1)
 
     def _at_index(self, index: Float[Tensor, "*c"]) -> Float[Tensor, "*c"]:
-        """(i + ½) / k for number i of the k values of an even grid."""
+        """(i + ½) / k for number i of the k values of an even grid; on a list the place of its number i."""
         assert self.count is not None
+        if self.listed:
+            return self.coordinates(self._numbers.to(index)[index.long()])
         return (index + 0.5) / self.count
 
     @cached_property
@@ -259,6 +294,8 @@ class Axis:
         low, high = self.distribution.low, self.distribution.high
         if self.count == 1:
             return torch.full_like(u, low)
+        if self.listed:
+            return self._numbers.to(u)[self._cell(u).long()]
         if self._even:
             return torch.clamp(self._cell(u) * self.distribution.step + low, low, high)
         start, end = self.scale

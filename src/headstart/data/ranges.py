@@ -2,6 +2,7 @@
 
 FloatRange(low, high)              every number between; with ``log`` ratios count, with ``step`` it is a grid
 IntRange(low, high)                every integer between, or every ``step``-th
+DiscreteNumbers(values)            these numbers and none between; in their order, as far apart as they are
 Choices(choices)                   categories
 """
 
@@ -11,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
@@ -19,6 +21,7 @@ from headstart.errors import InputError
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
+_LISTED = 12  # numbers that a message names
 ROUNDING = 1e-9  # of the largest term of a sum, and of 1 at least: numbers that differ by less count as equal
 
 
@@ -75,6 +78,50 @@ class IntRange:
 
 
 @dataclass(frozen=True)
+class DiscreteNumbers:
+    """An ordered discrete parameter: one of some numbers and none between, such as the radii 0.2, 0.4, 0.8 and 1.6.
+
+    Args:
+        values: The numbers, at least one. They are sorted, and each is kept once and as it was given.
+        log: Whether ratios count, not differences. By default they do where the values are more even in ratio:
+            16, 32, 64, 128.
+
+    Raises:
+        InputError: There are no values, one is no finite number, or with ``log`` one is not above 0.
+    """
+
+    values: tuple[float, ...]
+    log: bool | None = None
+
+    def __post_init__(self) -> None:
+        """Check and sort the values, and find the scale where none is given."""
+        for value in self.values:
+            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+                raise InputError(f"DiscreteNumbers must be finite numbers, but one is {value!r}. Take categories.")
+        values = tuple({value: value for value in sorted(self.values)})
+        if not values:
+            raise InputError("There are no values: give at least one number.")
+        if self.log and values[0] <= 0:
+            raise InputError(f"A log scale needs values above 0, but one is {values[0]}. Leave one of the two out.")
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "log", even_in_ratio(values) if self.log is None else bool(self.log))
+
+    @property
+    def low(self) -> float:
+        """The lowest value, an integer if all are."""
+        return self._end(0)
+
+    @property
+    def high(self) -> float:
+        """The highest value, an integer if all are."""
+        return self._end(-1)
+
+    def _end(self, which: int) -> float:
+        whole = all(isinstance(value, int) for value in self.values)
+        return self.values[which] if whole else float(self.values[which])
+
+
+@dataclass(frozen=True)
 class Choices:
     """A categorical parameter, any two categories of which are equally far apart.
 
@@ -94,7 +141,7 @@ class Choices:
             raise InputError("There are no choices: give at least one category.")
 
 
-Distribution: TypeAlias = Union["BaseDistribution", FloatRange, IntRange, Choices]
+Distribution: TypeAlias = Union["BaseDistribution", FloatRange, IntRange, DiscreteNumbers, Choices]
 
 
 def _require_range(own: FloatRange | IntRange) -> None:
@@ -109,6 +156,14 @@ def _require_range(own: FloatRange | IntRange) -> None:
         raise InputError(f"A range cannot have both log and a step, but step is {step}. Leave one out.")
 
 
+def even_in_ratio(values: Sequence[float]) -> bool:
+    """Whether sorted numbers are more even in ratio than in difference: the largest gap by the smallest is less."""
+    if len(values) < 3 or values[0] <= 0:
+        return False
+    ratios, gaps = ([b - a for a, b in pairwise(own)] for own in (list(map(math.log, values)), values))
+    return max(ratios) * min(gaps) < max(gaps) * min(ratios) * (1 - ROUNDING)
+
+
 def has_single_value(distribution: Any) -> bool:
     """Whether there is nothing to choose, also where the ends of a log range are equal up to rounding."""
     if hasattr(distribution, "choices"):
@@ -118,8 +173,15 @@ def has_single_value(distribution: Any) -> bool:
 
 
 def scale_ends(distribution: Any) -> tuple[float, float]:
-    """Both ends of a numeric range as it is searched: logs on a log scale, half an integer further for integers."""
+    """Both ends of a numeric range as it is searched: logs on a log scale, half an integer further for integers.
+
+    Those of discrete numbers are half their mean gap further: values at equal gaps are where those of a grid are.
+    """
     low, high = distribution.low, distribution.high
+    if isinstance(distribution, DiscreteNumbers) and low < high:
+        start, end = (math.log(low), math.log(high)) if distribution.log else (low, high)
+        beyond = 0.5 * (end - start) / (len(distribution.values) - 1)
+        return start - beyond, end + beyond
     if not distribution.log:
         return low, high
     half = 0.5 if isinstance(low, int) else 0.0
@@ -127,9 +189,17 @@ def scale_ends(distribution: Any) -> tuple[float, float]:
 
 
 def span_in_words(distribution: Any) -> str:
-    """The range of a numeric parameter in a message."""
+    """The values of a numeric parameter in a message."""
+    if isinstance(distribution, DiscreteNumbers):
+        return numbers_in_words(distribution.values)
     step = getattr(distribution, "step", None)
     return f"{distribution.low:g} … {distribution.high:g}" + ("" if step is None else f" by {step:g}")
+
+
+def numbers_in_words(values: Sequence[float]) -> str:
+    """Numbers in a message; of many the first ones and the last."""
+    shown = [f"{value:.12g}" for value in values]
+    return ", ".join(shown if len(shown) <= _LISTED else [*shown[: _LISTED - 1], "…", shown[-1]])
 
 
 def rounding(*terms: float) -> float:

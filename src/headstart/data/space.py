@@ -22,6 +22,7 @@ from headstart.data.conditions import Condition
 from headstart.data.descriptors import Descriptors
 from headstart.data.ranges import (
     Choices,
+    DiscreteNumbers,
     Distribution,
     FloatRange,
     IntRange,
@@ -60,7 +61,8 @@ class Space:
         """The space of these parameters.
 
         Args:
-            distributions: Optuna distributions, or ``FloatRange``, ``IntRange`` and ``Choices``, by parameter name.
+            distributions: Optuna distributions, or ``FloatRange``, ``IntRange``, ``DiscreteNumbers`` and ``Choices``,
+                by parameter name.
             extra_levels: Further categories of categorical parameters, which sources have and which are never
                 suggested.
             conditions: When each conditional parameter is active. A condition on a parameter that is not in the space
@@ -286,7 +288,8 @@ def _require_same(axis: Axis, row: int, value: Any, nearest: Any) -> None:
             why = f"none of {', '.join(map(repr, axis.choices))}. Correct it"
             raise NoPlaceError(f"Row {row}: parameter {axis.name!r} = {value!r} is {why}, or remove the row.")
     elif not isinstance(value, Real) or abs(value - nearest) > rounding(nearest):
-        why = f"outside {span_in_words(axis.distribution)}. Widen its range"
+        why = f"{'none of' if axis.listed else 'outside'} {span_in_words(axis.distribution)}. "
+        why += "Add it to the values" if axis.listed else "Widen its range"
         raise NoPlaceError(f"Row {row}: parameter {axis.name!r} = {value!r} is {why}, or remove the row.")
 
 
@@ -296,10 +299,11 @@ def _require_distributions(distributions: Mapping[str, Distribution], extra: Seq
         raise InputError("The space has no parameters: give at least one, as in {'x': FloatRange(0, 1)}.")
     for name, distribution in distributions.items():
         optunas = {kind.__name__ for kind in type(distribution).__mro__ if kind.__module__ == "optuna.distributions"}
-        if not isinstance(distribution, FloatRange | IntRange | Choices) and not optunas & {*_OPTUNAS}:
+        ours = isinstance(distribution, FloatRange | IntRange | DiscreteNumbers | Choices)
+        if not ours and not optunas & {*_OPTUNAS}:
             raise InputError(
-                f"Parameter {name!r} must have one of Optuna's {', '.join(_OPTUNAS)}, or a FloatRange, an IntRange or "
-                f"Choices, but it has a {type(distribution).__name__}."
+                f"Parameter {name!r} must have one of Optuna's {', '.join(_OPTUNAS)}, or a FloatRange, an IntRange, "
+                f"DiscreteNumbers or Choices, but it has a {type(distribution).__name__}."
             )
         low, high = getattr(distribution, "low", 0.0), getattr(distribution, "high", 0.0)
         if not (low <= high and math.isfinite(float(high) - float(low))):

@@ -243,11 +243,11 @@ class Mixed(Domain):
         return len(self._axes)
 
     def _at(self, u: Float[Tensor, "n p"], generator: torch.Generator) -> Float[Tensor, "n d"]:  # noqa: ARG002
-        """A share of a category is one of its levels: all of them are met equally often."""
+        """A share of a category, or of a list, is one of its values: all of them are met equally often."""
         blocks = []
         for i, axis in enumerate(self._axes):
-            k = len(axis.choices)
-            blocks.append(axis.grid()[(u[:, i] * k).long().clamp(max=k - 1)] if axis.categorical else u[:, i : i + 1])
+            k, listed = axis.count or 1, axis.categorical or axis.listed
+            blocks.append(axis.grid()[(u[:, i] * k).long().clamp(max=k - 1)] if listed else u[:, i : i + 1])
         return self._in_space(torch.cat(blocks, dim=-1))
 
     def near(self, anchors: Float[Tensor, "k d"], n: int, generator: torch.Generator) -> Float[Tensor, "k*{n} d"]:

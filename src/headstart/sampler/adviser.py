@@ -26,6 +26,7 @@ from jaxtyping import Float
 from optuna.trial import TrialState
 from torch import Tensor
 
+from headstart.data.ranges import Distribution, has_single_value
 from headstart.data.rules.rule import SettingRule
 from headstart.data.space import Space
 from headstart.decide.acquisition import Acquisition
@@ -40,7 +41,7 @@ from headstart.models.outcomes import OutcomePosteriors
 from headstart.sampler.explanation import Suggested
 from headstart.sampler.outcomes import SourceFitter, StudyPriors
 from headstart.sampler.settings import SettingConstraints, TrialDomain, not_kept, values_of_late_parameter
-from headstart.sampler.space import StudySnapshot, clip_value
+from headstart.sampler.space import StudySnapshot, as_asked, clip_value
 from headstart.sampler.trials import EncodedTrials, count_same, fixed_parameters, note, noted
 from headstart.sources.alignment import infinite_in_words, outliers_in_words
 from headstart.sources.forms.naming import errors_of_trials
@@ -114,9 +115,9 @@ class Adviser:
             now = self.fitter.read(study)
             finished = {name for t in now.trials if t.state == TrialState.COMPLETE for name in t.params}
             found = {
-                name: distribution
+                name: as_asked(distribution)
                 for name, distribution in now.distributions.items()
-                if not distribution.single() and (self.fitter.space is not None or name in finished)
+                if not has_single_value(distribution) and (self.fitter.space is not None or name in finished)
             }
             self._read = (trial.number, now) if found else None
         return found
@@ -126,7 +127,9 @@ class Adviser:
         with self._lock, _on_cpu():  # threads take turns, so that each sees what the others were given
             kept, self._read = self._read, None
             fresh = kept is not None and kept[0] == trial.number and kept[1].study is study
-            now = (kept[1] if kept is not None and fresh else self.fitter.read(study)).asking_for(asked)
+            now = (kept[1] if kept is not None and fresh else self.fitter.read(study)).asking_for(
+                self.fitter.ordered(asked)
+            )
             if now.nothing_to_choose:
                 return None
             try:
@@ -152,7 +155,7 @@ class Adviser:
         A parameter that the suggestion held for inactive is chosen now, the others as they are. Raises a
         ``NoPlaceError`` with the reason where there is no value.
         """
-        params = noted(trial)
+        params, own = noted(trial), self.fitter.ordered({name: distribution})[name]
         if params is None:
             # the first parameter that is known leads to the suggestion, with those drawn before as they are
             with self._lock:
@@ -165,17 +168,17 @@ class Adviser:
             if params is None:
                 raise NoPlaceError(_SINGLE)
         if name in params:
-            found = _offered(params[name], name, distribution)
-            if self.settings and not (found == [params[name]] and self._is_expected(study, trial, name, distribution)):
+            found = _offered(params[name], name, own)
+            if self.settings and not (found == [params[name]] and self._is_expected(study, trial, name, own)):
                 # what was chosen is not offered, and what is near it may break a rule: choose again
                 params = self.suggest(study, trial, {name: distribution}) or {}
-                found = _offered(params[name], name, distribution) if name in params else []
+                found = _offered(params[name], name, own) if name in params else []
             if found:
                 return found[0]
         if not params:
             raise NoPlaceError("the model failed")
         self.settings.require_listed(name)
-        return self._late_value(study, trial, name, distribution, {**params, **trial.params})
+        return self._late_value(study, trial, name, own, {**params, **trial.params})
 
     def begin(self, study: Study, trial: FrozenTrial) -> None:
         """Raise an ``InputError`` if a rule is about an unknown parameter; warn of rules that the trial breaks."""
@@ -284,7 +287,7 @@ class Adviser:
                 return None
         return now
 
-    def _is_expected(self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> bool:
+    def _is_expected(self, study: Study, trial: FrozenTrial, name: str, distribution: Distribution) -> bool:
         """Whether the suggestion was made for these values of the parameter."""
         if self.fitter.space is not None:
             return True
@@ -293,7 +296,7 @@ class Adviser:
         return known.distributions.get(name) == distribution
 
     def _late_value(
-        self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution, params: Mapping[str, Any]
+        self, study: Study, trial: FrozenTrial, name: str, distribution: Distribution, params: Mapping[str, Any]
     ) -> Any:
         last = self._recent.get(trial.number)
         if last is None or name not in last.alignment.space.names:
@@ -399,7 +402,7 @@ def _on_cpu() -> AbstractContextManager[Any]:
     return nullcontext() if torch.get_default_device().type == "cpu" else torch.device("cpu")
 
 
-def _offered(value: Any, name: str, distribution: BaseDistribution) -> list[Any]:
+def _offered(value: Any, name: str, distribution: Distribution) -> list[Any]:
     """The value, or the nearest one that is offered; nothing where it is a category that is not offered."""
     try:
         return [clip_value(value, name, distribution)]

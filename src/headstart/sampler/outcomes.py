@@ -19,13 +19,14 @@ from optuna.trial import TrialState
 
 from headstart.data.dataset import Dataset
 from headstart.data.outcomes import MOST_GOALS, Goal, Limit, Outcomes
+from headstart.data.ranges import Distribution
 from headstart.errors import InputError, NothingInCommonError
 from headstart.models.family import GPBO
 from headstart.models.fitcache import fit_key
 from headstart.models.learning import LearnContext
 from headstart.models.model import Prior, TransferModel
 from headstart.models.outcomes import OutcomePosteriors, OutcomePriors
-from headstart.sampler.space import SourceSpace, StudySnapshot
+from headstart.sampler.space import OrderedChoices, SourceSpace, StudySnapshot
 from headstart.sampler.trials import EncodedTrials, encode_trials
 from headstart.sources.alignment import Alignment, align, any_result, split, with_outliers
 from headstart.sources.forms.naming import ErrorNames, errors_of_trials
@@ -97,13 +98,14 @@ class SourceFitter:
 
     sources: Sequence[RawTask]
     model: TransferModel
-    space: Mapping[str, BaseDistribution] | None
+    space: Mapping[str, Distribution] | None
     fill: Mapping[str, Any]
     context: LearnContext
     warn: Callable[[str], None]
     listed: RawTask | None = None  # settings to try, whose parameters are then all there are
     order: tuple[str, ...] = ()  # the objectives as they were named one after the other
     errors: ErrorNames = field(default_factory=ErrorNames)
+    categories: frozenset[str] = frozenset()  # parameters whose choices are not ordered, even if they are numbers
     _of_study: dict[str, tuple[tuple[RawTask, ...], SourceSpace]] = field(default_factory=dict)  # by its name
     _latest: tuple[Any, StudyPriors] | None = None
     _priors: OrderedDict[str, Prior] = field(default_factory=OrderedDict)  # the latest by the content of their data
@@ -128,7 +130,11 @@ class SourceFitter:
 
     def read(self, study: Study) -> StudySnapshot:
         """The study as it is now."""
-        return self._known_of(study)[1].snapshot(study, self.space)
+        return self._known_of(study)[1].snapshot(study, self.space, self.categories)
+
+    def ordered(self, asked: Mapping[str, BaseDistribution]) -> dict[str, Distribution]:
+        """Parameters as the objective asks for them, choices that are numbers ordered."""
+        return {name: OrderedChoices.of(name, own, self.categories) for name, own in asked.items()}
 
     def _known_of(self, study: Study) -> tuple[tuple[RawTask, ...], SourceSpace]:
         """The sources but the study itself, which would count twice, and what they know of the space."""

@@ -7,7 +7,7 @@ processes on one study. Random numbers are a function of the seed and the trial'
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from numbers import Integral, Real
 from os import PathLike, urandom
 from pathlib import Path
@@ -30,6 +30,7 @@ from headstart.sampler.adviser import Adviser, SamplerLog, logger
 from headstart.sampler.explanation import Suggested
 from headstart.sampler.outcomes import SourceFitter
 from headstart.sampler.settings import SettingConstraints
+from headstart.sampler.space import OrderedChoices
 from headstart.sources.forms.naming import ErrorNames
 from headstart.sources.optuna_api import write_constraints
 from headstart.sources.past import read_sources
@@ -75,6 +76,8 @@ class TransferSampler(BaseSampler):
             ``space``, from a source, or from trials that ran.
         fixed: Values that parameters always have, such as {"A": 3}.
         steps: Steps that values are on, counted from the lowest one, such as {"B": 0.5}.
+        categories: Parameters whose choices are only names, though they are numbers. Without it the choices of
+            ``suggest_categorical("batch_size", [16, 32, 64])`` are ordered, as three numbers or more are.
         candidates: The settings to choose from, one of which is tried each time: a DataFrame, a list of {parameter:
             value}, or the path of a CSV file. What was tried is tried again only when all of them were.
         constraints_func: Gives the constraints of a finished trial as numbers, which hold where they are at most 0; for
@@ -108,6 +111,7 @@ class TransferSampler(BaseSampler):
         fixed: Mapping[str, Any] | None = None,
         steps: Mapping[str, float] | None = None,
         candidates: Any = None,
+        categories: Collection[str] = (),
     ) -> None:
         settings = SettingConstraints.of(rules, fixed, steps, candidates)
         _require_arguments(seed, beta, cache_dir, constraints_func, independent_sampler)
@@ -117,7 +121,11 @@ class TransferSampler(BaseSampler):
         learnt_by, chosen_by = _model(model).anywhere(), _acquisition(acquisition)
         fits = None if cache_dir is None else FitCache(Path(cache_dir).expanduser(), logger.warning)
         context = LearnContext(fits, require_n_jobs(n_jobs), on_progress=log.progress, device=place)
-        settings.require(space)
+        if isinstance(categories, str):
+            raise InputError(f"categories must be a list of parameters, but it is {categories!r}: put it in brackets.")
+        names = frozenset(categories)
+        ordered = None if space is None else {n: OrderedChoices.of(n, own, names) for n, own in space.items()}
+        settings.require(ordered)
         errors = ErrorNames.of(error)
         found = read_sources(
             sources, objective=objective, space=space, rename=rename, error=error, constraints=constraints
@@ -133,13 +141,14 @@ class TransferSampler(BaseSampler):
         fitter = SourceFitter(
             sources=found,
             model=learnt_by,
-            space=None if space is None else dict(space),
+            space=ordered,
             fill=dict(fill or {}),
             context=context,
             warn=log.warn,
             listed=settings.candidates.task if settings.candidates else None,
             order=() if objective is None or isinstance(objective, str | Mapping) else tuple(objective),
             errors=errors,
+            categories=names,
         )
         fitter.require_common_ground()
         entropy = _fresh_entropy() if seed is None else int(seed)

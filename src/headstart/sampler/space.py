@@ -4,6 +4,8 @@ A parameter that trials have asked for has its latest range, and is in the space
 should have asked for it have not. One that only sources have has the range of the last such source, and is in the space
 until one trial has not.
 
+Choices that are numbers, as in ``suggest_categorical("batch_size", [16, 32, 64])``, are ordered (``OrderedChoices``).
+
 Whether a trial should have asked for a parameter is a question of the parameter's ``Condition``. So a branch that no
 trial has been to keeps its parameters, and they have informed values when a trial takes the branch.
 """
@@ -11,7 +13,7 @@ trial has been to keeps its parameters, and they have informed values when a tri
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +23,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.trial import TrialState
 
 from headstart.data.conditions import Condition, learn_conditions
-from headstart.data.ranges import Distribution, has_single_value
+from headstart.data.ranges import DiscreteNumbers, Distribution, has_single_value
 from headstart.data.space import Space
 from headstart.errors import NoPlaceError
 from headstart.sources.column_guess import spans_log
@@ -37,23 +39,50 @@ _ROUNDING = 1e-12
 _TRIALS_WITHOUT = 3  # trials that should have asked for a parameter and have not, after which it is dropped
 
 
+_LEAST_ORDERED = 3  # choices: the order of two says nothing, and 0 and 1 are often no and yes
+
+
+@dataclass(frozen=True)
+class OrderedChoices(DiscreteNumbers):
+    """The choices of a categorical parameter, which is ``asked`` for, as discrete numbers."""
+
+    asked: BaseDistribution | None = None
+
+    @classmethod
+    def of(cls, name: str, distribution: Distribution, categories: Collection[str]) -> Distribution:
+        """The parameter ordered, if its choices are three different numbers at least and no ``categories``."""
+        choices = getattr(distribution, "choices", ())
+        plain = all(isinstance(c, int | float) and not isinstance(c, bool) and math.isfinite(c) for c in choices)
+        if name in categories or not plain or not len(set(choices)) == len(choices) >= _LEAST_ORDERED:
+            return distribution
+        assert isinstance(distribution, BaseDistribution)
+        return cls(tuple(choices), asked=distribution)
+
+
+def as_asked(distribution: Distribution) -> BaseDistribution:
+    """The parameter as the objective asks for it."""
+    asked = distribution.asked if isinstance(distribution, OrderedChoices) else distribution
+    assert isinstance(asked, BaseDistribution)
+    return asked
+
+
 @dataclass(frozen=True)
 class StudySnapshot:
     """A study at one moment: its trials, read once, and its parameters by name; equal if the parameters are."""
 
     study: Study = field(compare=False)
     trials: Sequence[FrozenTrial] = field(compare=False)
-    distributions: dict[str, BaseDistribution]
+    distributions: dict[str, Distribution]
     conditions: dict[str, Condition]
     dropped: tuple[str, ...] = ()  # that were given or asked for, and are not asked for any more
-    all_known: Mapping[str, BaseDistribution] = field(default_factory=dict)  # the dropped ones and the sources' too
+    all_known: Mapping[str, Distribution] = field(default_factory=dict)  # the dropped ones and the sources' too
 
     @property
     def nothing_to_choose(self) -> bool:
         """Whether every parameter has a single value, or there is none."""
-        return all(distribution.single() for distribution in self.distributions.values())
+        return all(map(has_single_value, self.distributions.values()))
 
-    def asking_for(self, asked: Mapping[str, BaseDistribution]) -> StudySnapshot:
+    def asking_for(self, asked: Mapping[str, Distribution]) -> StudySnapshot:
         """The same with these parameters as they are asked for; new ones count as absent in all trials so far."""
         new = {name: Condition() for name in asked if name not in self.distributions}
         return replace(
@@ -85,8 +114,13 @@ class SourceSpace:
         found = learn_conditions(self.rows) if self.branching else {}
         return {name: condition for name, condition in found.items() if condition.parent is not None}
 
-    def snapshot(self, study: Study, given: Mapping[str, BaseDistribution] | None = None) -> StudySnapshot:
-        """The study as it is now; a space that the user has ``given`` is all there is to choose."""
+    def snapshot(
+        self, study: Study, given: Mapping[str, Distribution] | None = None, categories: Collection[str] = ()
+    ) -> StudySnapshot:
+        """The study as it is now; a space that the user has ``given`` is all there is to choose.
+
+        The choices of ``categories`` are not ordered, even if they are numbers.
+        """
         trials = study.get_trials(deepcopy=False)
         finished = [t.params for t in trials if t.state == TrialState.COMPLETE and t.params]
         conditions: dict[str, Condition] = {}
@@ -96,6 +130,7 @@ class SourceSpace:
         known = dict(given or {})
         if given is None:
             known = {**self.distributions, **{name: d for t in trials for name, d in t.distributions.items()}}
+        known = {name: OrderedChoices.of(name, own, categories) for name, own in known.items()}
         dropped = {
             name
             for name in known
@@ -169,7 +204,9 @@ def clip_value(value: Any, name: str, distribution: Distribution) -> Any:
     space, own = Space.of({name: distribution}), matched.values[0]
     nearest = space.decode(space.encode([{name: own}]))[0][name]
     low, high = getattr(distribution, "low", 0.0), getattr(distribution, "high", 0.0)
-    if isinstance(nearest, float) and low <= own <= high and abs(own - nearest) <= _ROUNDING * max(1.0, abs(own)):
+    if isinstance(distribution, DiscreteNumbers) or not isinstance(nearest, float):
+        return nearest
+    if low <= own <= high and abs(own - nearest) <= _ROUNDING * max(1.0, abs(own)):
         return float(own)  # a value that is there stays as it is to the last digit
     return nearest
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,15 +20,12 @@ from headstart.data.conditions import Condition
 from headstart.data.dataset import Dataset
 from headstart.data.descriptors import Descriptors
 from headstart.data.outcomes import Outcomes
-from headstart.data.ranges import has_single_value
+from headstart.data.ranges import DiscreteNumbers, Distribution, has_single_value, span_in_words
 from headstart.data.space import Space
 from headstart.errors import InputError, NothingInCommonError
 from headstart.models.model import Prior
 from headstart.sources.matching import Matched, match
 from headstart.sources.raw import INFINITE, RawObjective, RawTask, error_var, finite
-
-if TYPE_CHECKING:
-    from optuna.distributions import BaseDistribution
 
 
 @dataclass(frozen=True)
@@ -77,6 +74,10 @@ class Alignment:
     def __str__(self) -> str:
         """The report: a heading per source and a line per decision, warnings marked with an exclamation mark."""
         lines = [f"Search space: {', '.join(self.space.names)}"]
+        for axis in self.space.axes:
+            if axis.listed:
+                scale = "on a log scale" if axis.log else "on a linear scale"
+                lines.append(f"{axis.name}: ordered numbers, {span_in_words(axis.distribution)}, {scale}")
         pairs = zip(self.tasks, self.rows, strict=True)
         used = {task.name: f"{len(rows)} of {len(task.rows)} rows used" for task, rows in pairs}
         names = dict.fromkeys([*used, *(decision.source for decision in self.decisions)])
@@ -97,7 +98,7 @@ _UNSEEN = 0.5  # the placeholder of a coordinate that was not recorded
 
 def align(
     sources: Sequence[RawTask],
-    distributions: Mapping[str, BaseDistribution],
+    distributions: Mapping[str, Distribution],
     *,
     fill: Mapping[str, Any] | None = None,
     minimize: bool = True,
@@ -166,7 +167,7 @@ class _Placing:
     """Matches the columns of one source, before the levels of all are known, and takes down what is decided."""
 
     task: RawTask
-    distributions: Mapping[str, BaseDistribution]
+    distributions: Mapping[str, Distribution]
     fill: Mapping[str, Any]
     elsewhere: Collection[str]
     descriptors: Mapping[str, Descriptors]
@@ -215,11 +216,16 @@ class _Placing:
                 f"{', '.join(columns)}. Fill them in, give fill={{...}}, or leave the source out."
             )
         for name, matched in columns.items():
-            low, high = (getattr(self.distributions[name], end, None) for end in ("low", "high"))
+            own = self.distributions[name]
+            low, high = (getattr(own, end, None) for end in ("low", "high"))
             there = keep if matched.absent is None else keep & ~matched.absent
             numbers = [] if low is None else [matched.values[i] for i in np.flatnonzero(there)]
             if away := sum(not low <= number <= high for number in numbers):
                 self.decide(name, f"{away} rows lie outside the present range {low} … {high} and stay as evidence")
+            elif isinstance(own, DiscreteNumbers) and (other := sum(v not in own.values for v in numbers)):
+                self.decide(
+                    name, f"{other} rows lie between the present values {span_in_words(own)} and stay as evidence"
+                )
             if matched.new_levels:
                 if name in self.descriptors:
                     self.descriptors[name].require(matched.new_levels, name, task.where)

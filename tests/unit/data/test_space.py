@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 from headstart import InputError
-from headstart.data.ranges import Choices, Distribution, FloatRange, IntRange
+from headstart.data.ranges import Choices, DiscreteNumbers, Distribution, FloatRange, IntRange, has_single_value
 from headstart.data.space import Space
 
 CATEGORIES: tuple[Any, ...] = (None, True, False, 1, 2.5, "a", "b", 0, math.inf)
@@ -25,9 +25,9 @@ ANY = st.one_of(st.floats(-2.0, 3.0), st.sampled_from([-math.inf, math.inf, -1e3
 
 
 @st.composite
-def distributions(draw: st.DrawFn) -> BaseDistribution:
+def distributions(draw: st.DrawFn) -> Distribution:
     """Any distribution of every kind, single-valued ones included."""
-    kind = draw(st.sampled_from(["float", "log", "step", "int", "int log", "int step", "categorical"]))
+    kind = draw(st.sampled_from(["float", "log", "step", "int", "int log", "int step", "listed", "categorical"]))
     whole = st.integers(0, 60)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Optuna shortens a range that its step does not divide, and says so
@@ -50,6 +50,9 @@ def distributions(draw: st.DrawFn) -> BaseDistribution:
             case "int step":
                 low = draw(st.integers(-1000, 1000))
                 return IntDistribution(low, low + draw(whole), step=draw(st.integers(1, 9)))
+            case "listed":
+                every = st.one_of(st.integers(-1000, 1000), st.integers(-50, 5000).map(lambda v: v / 10))
+                return DiscreteNumbers(tuple(draw(st.lists(every, min_size=1, max_size=30))))
             case _:
                 return CategoricalDistribution(
                     draw(st.lists(st.sampled_from(CATEGORIES), min_size=1, max_size=5, unique_by=repr))
@@ -71,6 +74,8 @@ def points(space: Space) -> st.SearchStrategy[torch.Tensor]:
 def _is_inside(distribution: Distribution, value: Any) -> bool:
     if isinstance(distribution, CategoricalDistribution):
         return any(type(value) is type(c) and value == c for c in distribution.choices)
+    if isinstance(distribution, DiscreteNumbers):
+        return any(value is v for v in distribution.values)
     assert isinstance(distribution, FloatDistribution | IntDistribution)
     right_type = type(value) is (int if isinstance(distribution, IntDistribution) else float)
     return right_type and math.isfinite(value) and distribution._contains(distribution.to_internal_repr(value))
@@ -119,8 +124,8 @@ def test_a_batch_snaps_like_its_rows(data: st.DataObject) -> None:
     assert torch.equal(together, torch.stack([space.snap(X), space.snap(1 - X)]))
 
 
-@given(distributions().filter(lambda d: not isinstance(d, CategoricalDistribution) and not d.single()))
-def test_the_values_of_a_grid_are_where_their_coordinates_say(distribution: BaseDistribution) -> None:
+@given(distributions().filter(lambda d: not isinstance(d, CategoricalDistribution) and not has_single_value(d)))
+def test_the_values_of_a_grid_are_where_their_coordinates_say(distribution: Distribution) -> None:
     """The grid lists every value once, in order."""
     space = Space.of({"x": distribution})
     (axis,) = space.axes
@@ -146,6 +151,58 @@ def test_every_value_of_a_grid_owns_an_equal_share(distribution: BaseDistributio
     cuts = torch.linspace(0, 1, 1000 * k + 1, dtype=torch.float64)[:-1] + 0.5 / (1000 * k)
     found = [row["x"] for row in space.decode(cuts.unsqueeze(-1))]
     assert found == [v for v in values for _ in range(1000)]
+
+
+@pytest.mark.parametrize(
+    ("listed", "grid"),
+    [
+        (DiscreteNumbers((0.4, 0.8, 1.2, 1.6)), FloatRange(0.4, 1.6, step=0.4)),
+        (DiscreteNumbers((3, 1, 2)), IntRange(1, 3)),
+    ],
+)
+def test_a_list_with_equal_gaps_is_a_grid(listed: DiscreteNumbers, grid: Distribution) -> None:
+    """Its values have the places of the grid's, and so have numbers outside and between."""
+    a, b = Space.of({"x": listed}), Space.of({"x": grid})
+    torch.testing.assert_close(a.axes[0].grid(), b.axes[0].grid(), rtol=0, atol=1e-15)
+    rows = [{"x": v} for v in (-1.0, 0.5, 1.1, 7.0)]
+    torch.testing.assert_close(a.encode(rows), b.encode(rows), rtol=0, atol=1e-14)
+
+
+def test_discrete_numbers_lie_as_far_apart_as_they_are() -> None:
+    """By value, or by its log; the ends are where those of a grid of as many values are."""
+    (even, ratios) = Space.of({"a": DiscreteNumbers((1, 2, 10)), "b": DiscreteNumbers((1, 10, 1000))}).axes
+    assert (even.log, ratios.log) == (True, True)
+    assert DiscreteNumbers((1, 2, 10), log=False).log is False
+    (axis,) = Space.of({"x": DiscreteNumbers((1, 2, 10), log=False)}).axes
+    torch.testing.assert_close(axis.grid()[:, 0], torch.tensor([1 / 6, 1 / 6 + 2 / 27, 5 / 6], dtype=torch.float64))
+    torch.testing.assert_close(ratios.grid()[:, 0], torch.tensor([1 / 6, 1 / 6 + 2 / 9, 5 / 6], dtype=torch.float64))
+    assert axis.value(axis.place([5.9, 6.1, -4, 99])) == [2, 10, 1, 10]
+    assert ratios.value(ratios.place([99, 101])) == [10, 1000]
+
+
+@pytest.mark.parametrize(
+    ("values", "log"),
+    [
+        ((16, 32, 64, 128), True),
+        ((0.2, 0.4, 0.8, 1.6), True),
+        ((0.4, 0.8, 1.2, 1.6), False),
+        ((0, 1, 10, 100), False),
+        ((1, 2, 5, 10), True),
+        ((1, 100), False),
+        ((4, 8, 12), False),
+        ((-1, 1, 10), False),
+    ],
+)
+def test_the_scale_of_a_list_is_the_one_on_which_it_is_more_even(values: tuple[float, ...], log: bool) -> None:
+    """Unless somebody says which one it is; with a value at or below 0 it is that of differences."""
+    assert DiscreteNumbers(values).log is log
+
+
+def test_a_listed_value_comes_back_as_it_was_given() -> None:
+    """Neither its type nor its object changes, whatever the order and the company."""
+    given_values = (128.0, 16, 64, 32.5)
+    (axis,) = Space.of({"x": DiscreteNumbers(given_values)}).axes
+    assert [id(v) for v in axis.value(axis.grid())] == [id(v) for v in sorted(given_values)]
 
 
 def test_an_integer_on_a_log_axis_owns_what_lies_within_a_half() -> None:
@@ -261,6 +318,11 @@ def test_our_own_ranges_are_encoded_like_optunas(ours: Any, theirs: BaseDistribu
         (lambda: IntRange(1, 4, log=True, step=3), "both log and a step"),
         (lambda: IntRange(0, 1.5), "must have integers"),  # type: ignore[arg-type]
         (lambda: Choices(()), "no choices"),
+        (lambda: DiscreteNumbers(()), "no values"),
+        (lambda: DiscreteNumbers((1, True)), "one is True"),
+        (lambda: DiscreteNumbers((1, math.nan)), "one is nan"),
+        (lambda: DiscreteNumbers(("a",)), "one is 'a'"),  # type: ignore[arg-type]
+        (lambda: DiscreteNumbers((0, 1), log=True), "above 0, but one is 0"),
     ],
 )
 def test_a_range_that_is_none_is_refused(make: Callable[[], Any], message: str) -> None:

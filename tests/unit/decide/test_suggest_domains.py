@@ -6,25 +6,29 @@ import math
 
 import pytest
 import torch
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from tests.problems import acquisition_of
 
 from headstart import FAMILY, GPBO, SHGP, Dataset, FitOptions, InputError, TransferPosterior
 from headstart.data.conditions import Condition
-from headstart.data.ranges import Choices, FloatRange
+from headstart.data.ranges import Choices, DiscreteNumbers, Distribution, FloatRange, IntRange
 from headstart.data.space import Space
 from headstart.decide.acquisition import Acquisition
 from headstart.decide.domain import Candidates, Cube, Domain, Mixed
+from headstart.decide.ruled.ruled import Ruled
 from headstart.decide.suggest import suggest
 from headstart.gp.fit import generator_from
 
 KINDS = pytest.mark.parametrize("kind", Acquisition)
 
 FLOAT, LOG = FloatDistribution(-1, 3), FloatDistribution(1e-3, 1e3, log=True)
-SPACES: dict[str, dict[str, BaseDistribution]] = {
+RADII = DiscreteNumbers((0.2, 0.4, 0.8, 1.6))
+SPACES: dict[str, dict[str, Distribution]] = {
     "mixed": {"a": FLOAT, "b": LOG, "n": IntDistribution(0, 5), "k": CategoricalDistribution(["x", None, 3, True])},
     "numeric": {"a": FLOAT, "long": IntDistribution(1, 500), "step": FloatDistribution(0, 2, step=0.25)},
     "categories": {"k": CategoricalDistribution(list("abcd")), "l": CategoricalDistribution(["u", "v"]), "a": FLOAT},
+    "lists": {"a": FLOAT, "r": RADII, "many": DiscreteNumbers(tuple(i**2 for i in range(50)))},
+    "only lists": {"r": RADII, "n": DiscreteNumbers((1, 2, 3, 50), log=False)},
     "large grid": {f"n{i}": IntDistribution(0, 14) for i in range(3)},
     "long grids": {"a": IntDistribution(1, 10**6, log=True), "b": FloatDistribution(0, 100, step=0.1)},
     "small grid": {"n": IntDistribution(1, 5), "k": CategoricalDistribution(["a", "b", "c"])},
@@ -338,3 +342,27 @@ def test_a_conditional_space_is_searched_where_its_parameters_are_there() -> Non
     x = suggest(worse, domain=Mixed(space), kind=Acquisition.LCB, beta=0.0)
     assert set(space.decode(x.unsqueeze(0))[0]) == {"a", "x"}
     assert x[3] == 0.5
+
+
+def test_a_list_with_equal_gaps_is_suggested_like_the_grid() -> None:
+    """The same values follow from the same results, in a mixed space."""
+    found = []
+    for own in (IntRange(0, 4), DiscreteNumbers((0, 1, 2, 3, 4))):
+        space = Space.of({"x": FloatRange(0, 1), "n": own})
+        X = space.encode([{"x": 0.1, "n": 0}, {"x": 0.9, "n": 4}, {"x": 0.4, "n": 1}, {"x": 0.6, "n": 2.5}])
+        data = Dataset(X, torch.tensor([3.0, 1.0, 0.5, 0.2], dtype=torch.float64))
+        posterior = GPBO.using(fit=FitOptions(restarts=1)).learn([]).condition(data)
+        found.append(space.decode(suggest(posterior, domain=Mixed(space), q=2, seed=3)))
+    for a, b in zip(*found, strict=True):
+        assert a["n"] == b["n"]
+        assert a["x"] == pytest.approx(b["x"], abs=1e-6)
+
+
+def test_every_value_of_a_list_is_met_equally_often_at_first() -> None:
+    """However uneven its gaps are; under a rule that takes one out each of the others is met often."""
+    space = Space.of({"x": FloatRange(0, 1), "n": DiscreteNumbers((1, 2, 3, 50, 1000), log=False)})
+    rows = space.decode(Mixed(space).uniform(5000, generator_from(0)))
+    for value in (1, 2, 3, 50, 1000):
+        assert sum(row["n"] == value for row in rows) == pytest.approx(1000, rel=0.15)
+    rows = space.decode(Ruled(space, ["n <= 60"]).uniform(5000, generator_from(0)))
+    assert all(sum(row["n"] == value for row in rows) > 800 for value in (1, 2, 3, 50))

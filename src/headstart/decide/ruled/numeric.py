@@ -2,6 +2,7 @@
 
 An even grid and the steps of a rule are arithmetic progressions, and so is their intersection: 0, 5, 10 … of the
 integers, or 4, 16, 28 … of 0, 4, 8 … and 1, 4, 7 … . It is computed in fractions of the decimals that were written.
+Of a list of numbers those are left that are on the steps.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ class NumericRange:
     """A numeric parameter from ``low`` to ``high`` in its own units.
 
     On a grid it has the ``count`` values ``first``, ``first`` + ``step`` …, no value if that is 0; a continuous one has
-    a ``count`` of None. ``stepped`` says that rules leave fewer values than the axis alone has. A ``pinned`` parameter
-    has one value, whatever the axis.
+    a ``count`` of None. Discrete numbers have the values ``listed`` instead. ``stepped`` says that rules leave fewer
+    values than the axis alone has. A ``pinned`` parameter has one value, whatever the axis.
     """
 
     axis: Axis
@@ -42,6 +43,7 @@ class NumericRange:
     count: int | None = None
     stepped: bool = False
     pinned: bool = False
+    listed: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, axis: Axis, steps: Sequence[OnSteps], pinned: float | None = None) -> NumericRange:
@@ -49,6 +51,12 @@ class NumericRange:
         if pinned is not None:
             return cls(axis, float(pinned), float(pinned), pinned=True)
         own = axis.distribution
+        if axis.listed:
+            values = np.array(own.values, dtype=np.float64)
+            for rule in steps:
+                values = values[rule.satisfied({axis.name: values})]
+            ends = (float(own.low), float(own.high)) if not len(values) else (float(values[0]), float(values[-1]))
+            return cls(axis, *ends, count=len(values), stepped=bool(steps), listed=tuple(values.tolist()))
         low, high = float(own.low), float(own.low if axis.count == 1 else own.high)
         grid: _Progression | None = None
         if axis.count == 1 and steps:
@@ -88,10 +96,15 @@ class NumericRange:
 
     def on_grid(self, index: Float[Array, "*n"]) -> Float[Array, "*n"]:
         """The values of the grid with these numbers."""
+        if self.listed:
+            return np.asarray(np.array(self.listed)[index.astype(np.int64)])
         return self.first + index * self.step
 
     def index(self, values: Float[Array, "*n"]) -> Float[Array, "*n"]:
         """The numbers of values on the grid, fractions of which lie between two of them."""
+        if self.listed:
+            k = len(self.listed)
+            return np.asarray(np.interp(values, self.listed, np.arange(float(k)), left=-0.5, right=k - 0.5))
         return (values - self.first) / self.step
 
     def within(self, low: float, high: float) -> tuple[float, float] | None:
@@ -119,7 +132,10 @@ class NumericRange:
         """Quantiles u ∈ [0, 1] of its values between two of them, uniform on the scale of the axis."""
         if low == high:
             return np.full(len(u), low)
-        if self.count is not None and not self.axis.log:
+        if self.listed:  # a coordinate is a share of the scale, and not of the values
+            own = self.axis.distribution.values
+            u = (np.searchsorted(own, self.axis.numbers(torch.from_numpy(u)).numpy()) + 0.5) / len(own)
+        if self.listed or (self.count is not None and not self.axis.log):
             i, j = np.round(self.index(np.array([low, high])))
             return self.on_grid(np.minimum(i + np.floor(u * (j - i + 1)), j)).clip(low, high)
         start, end = self.coordinates(np.array([low, high]))

@@ -6,7 +6,8 @@ rule                          what it does to a piece
 FixedValue                    leaves one category, or sets both ends
 Forbidden                     where its categories are met, one of its numbers keeps away: a piece for each of them
 a conditional parameter       its parent lies where it is active, or where it is not: a piece for each
-LinearRule                    sets an end if it has a single number left; else ties its numbers together in a ``Block``
+LinearRule                    sets an end if it has a single number left; else ties its numbers together in a ``Block``,
+                              after a piece was made for each value of those that are discrete numbers
 """
 
 from __future__ import annotations
@@ -70,6 +71,8 @@ class Piece:
             if number.name in self.active and number.column is not None:
                 away = (self.low[j] - Z[:, j]).clip(0.0) + (Z[:, j] - self.high[j]).clip(0.0)
                 out += away / max(number.high - number.low, 1e-300)
+                if number.listed and self.low[j] == self.high[j]:  # a value of its own is left for the rules alone
+                    out += away > 0
         return out if self.block is None else out + self.block.excess(self.block.shares(Z[:, self.tied]))
 
     def clipped(self, Z: Float[Array, "n p"]) -> Float[Array, "n p"]:
@@ -192,6 +195,10 @@ class Pieces:
         for clauses in avoided:
             made = [kept for part in parts for kept in self._without(part, clauses, own)]
             parts = list(dict.fromkeys(made))[:_MOST_PIECES]
+        for j, number in enumerate(self.numbers):
+            if number.listed and number.name in self.in_sums:
+                parts = _sample([made for part in parts for made in self._by_value(part, j)], _MOST_LEVELS)
+        parts = _sample(parts, _MOST_PIECES)
         return [piece for part in parts if (piece := self._tied(part)) is not None]
 
     def _with_presence(self, part: Piece, name: str, own: dict[str, int]) -> list[Piece]:
@@ -246,9 +253,28 @@ class Pieces:
                     made.append(part.narrowed(j, ends))
         return made
 
+    def _by_value(self, part: Piece, j: int) -> list[Piece]:
+        """A part for each value of a list of numbers in a sum, as far as the other terms can satisfy the rules."""
+        number = self.numbers[j]
+        if number.name not in part.active:
+            return [part]
+        made = [part.narrowed(j, (v, v)) for v in number.listed if part.low[j] <= v <= part.high[j]]
+        return [one for one in made if all(self._within_reach(rule, one) for rule in self._linear(part))]
+
+    def _linear(self, part: Piece) -> list[LinearRule]:
+        return [r for r in self.rules if isinstance(r, LinearRule) and part.active.issuperset(r.parameters)]
+
+    def _within_reach(self, rule: LinearRule, part: Piece) -> bool:
+        """Whether the sum can be on the right side of the bound with every term between its ends."""
+        ends = [sorted((f * part.low[self._at[n]], f * part.high[self._at[n]])) for n, f in rule.terms]
+        least, most = sum(own[0] for own in ends), sum(own[1] for own in ends)
+        room = rounding(rule.bound, *(end for own in ends for end in own))
+        reaches, stays = most >= rule.bound - room, least <= rule.bound + room
+        return (reaches or rule.relation is Relation.AT_MOST) and (stays or rule.relation is Relation.AT_LEAST)
+
     def _tied(self, part: Piece) -> Piece | None:
         """The part under the linear rules; None if they leave nothing of it."""
-        rules = [r for r in self.rules if isinstance(r, LinearRule) and part.active.issuperset(r.parameters)]
+        rules = self._linear(part)
         low, high = list(part.low), list(part.high)
         while True:  # rules about a single number are ends, which may fix it and so leave others with a single one
             rows = []
@@ -288,6 +314,11 @@ class Pieces:
             own, (least, most) = tuple(self.numbers[j] for j in tied), np.array(ends).T
             self._blocks[key] = Block(own, least, most, A[:, :-1], A[:, -1], E[:, :-1], E[:, -1])
         return replace(made, block=self._blocks[key]) if len(self._blocks[key].found) else None
+
+
+def _sample(parts: list[Piece], most: int) -> list[Piece]:
+    """No more than so many of the parts, evenly."""
+    return parts if len(parts) <= most else [parts[i * len(parts) // most] for i in range(most)]
 
 
 def _intervals(relation: Relation, v: float) -> list[tuple[float, float]]:

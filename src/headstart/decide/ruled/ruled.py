@@ -203,9 +203,10 @@ class Ruled(Mixed):
         """The points with another value of one discrete parameter, or of several that rules tie together."""
         summed = self._pieces.in_sums
         discrete = [axis for axis in self._axes if axis.count is not None or axis.name in self._on_steps]
-        alone = [axis for axis in discrete if axis.name not in self.pinned and axis.name not in summed]
+        own = [axis for axis in discrete if axis.listed or axis.name not in summed]
+        alone = [axis for axis in own if axis.name not in self.pinned]
         moves = [self._other_values(axis, X) for axis in alone]
-        if any(number.count is not None and number.name in summed for number in self._numbers):
+        if any(number.count is not None and not number.listed and number.name in summed for number in self._numbers):
             moves.append(self._along_tied(X))
         if not moves:
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headstart import Choices, FloatRange, IntRange, Ruled, Space
+from headstart import Choices, DiscreteNumbers, FloatRange, IntRange, Ruled, Space
 
 TEN = "ABCDEFGHIJ"
 MIXTURE = Space.of({name: FloatRange(0, 1) for name in TEN})
@@ -24,6 +24,18 @@ DOMAINS = {
     "whole numbers": Ruled(Space.of({n: IntRange(0, 100) for n in "ABCD"}), ["A + B + C + D = 100", "2*A + B <= 60"]),
     "coefficients": Ruled(Space.of({n: IntRange(0, 40) for n in "ABC"}), ["3*A + 5*B + 7*C = 120"]),
     "both": Ruled(Space.of({"n": IntRange(0, 50), "x": FloatRange(0, 1), "y": FloatRange(0, 1)}), ["n + x + y = 20.5"]),
+    "lists in sums": Ruled(
+        Space.of(
+            {
+                "A": DiscreteNumbers((0.0, 2.5, 5.0, 20.0, 60.0)),
+                "B": DiscreteNumbers((1, 2, 4, 8, 16, 32)),
+                "n": IntRange(0, 40),
+                "x": FloatRange(0, 30),
+                "y": FloatRange(0, 30),
+            }
+        ),
+        ["A + B + n + x + y = 100", "A <= 2*B + x"],
+    ),
     "reaction": Ruled(
         REACTION,
         [

@@ -15,7 +15,7 @@ import torch
 
 from headstart import GPBO, Dataset, FitOptions, suggest
 from headstart.data.conditions import Condition
-from headstart.data.ranges import Choices, Distribution, FloatRange, IntRange, has_single_value
+from headstart.data.ranges import Choices, DiscreteNumbers, Distribution, FloatRange, IntRange, has_single_value
 from headstart.data.rules.rule import Clause, FixedValue, Forbidden, LinearRule, OnSteps, Relation, SettingRule
 from headstart.data.space import Space
 from headstart.decide.design import design_point
@@ -25,11 +25,11 @@ STEPS = (0.05, 0.1, 0.25, 0.5)
 
 
 def random_space(rng: np.random.Generator) -> Space:
-    """Floats, log floats, whole numbers, steps, categories; some there only for some values of another."""
+    """Floats, log floats, whole numbers, steps, lists, categories; some there only for some values of another."""
     distributions: dict[str, Distribution] = {}
     for i in range(rng.integers(1, 8)):
         low = float(np.round(rng.normal() * 10 ** rng.integers(0, 3), 2))
-        match rng.integers(7):
+        match rng.integers(8):
             case 0 | 1:
                 distributions[f"x{i}"] = FloatRange(low, low + float(np.round(1 + 10 * rng.random(), 2)))
             case 2:
@@ -42,6 +42,8 @@ def random_space(rng: np.random.Generator) -> Space:
             case 5:
                 step = float(rng.choice(STEPS))
                 distributions[f"x{i}"] = FloatRange(0.0, round(step * int(rng.integers(1, 40)), 10), step=step)
+            case 6:
+                distributions[f"x{i}"] = random_list(rng)
             case _:
                 distributions[f"x{i}"] = Choices(tuple("abcd"[: rng.integers(1, 5)]))
     if all(map(has_single_value, distributions.values())):
@@ -56,6 +58,14 @@ def random_space(rng: np.random.Generator) -> Space:
         elif rng.random() < 0.25 and isinstance(own, IntRange):
             conditions[name] = Condition(parent, least=(own.low + own.high) / 2)
     return Space.of(distributions, conditions=conditions)
+
+
+def random_list(rng: np.random.Generator) -> DiscreteNumbers:
+    """Numbers at uneven gaps or ratios; now and then so many that they are not compared one by one."""
+    n = int(rng.integers(1, 40 if rng.random() < 0.1 else 9))
+    if rng.random() < 0.5:
+        return DiscreteNumbers(tuple(np.round(10.0 ** rng.uniform(-2, 3, size=n), 3).tolist()))
+    return DiscreteNumbers(tuple(rng.integers(-20, 200, size=n).tolist()))
 
 
 def random_rules(space: Space, rng: np.random.Generator) -> list[SettingRule]:

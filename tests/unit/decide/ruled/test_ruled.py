@@ -12,7 +12,7 @@ from tests.problems import generator
 from tests.unit.decide.ruled.domains import DOMAINS, MIXTURE, REACTION, SUM, TEN
 from tests.unit.decide.ruled.random_rules import broken, offered, random_domain, suggested
 
-from headstart import FloatRange, InputError, IntRange, Mixed, NoSettingError, Space
+from headstart import DiscreteNumbers, FloatRange, InputError, IntRange, Mixed, NoSettingError, Space
 from headstart.data.conditions import Condition
 from headstart.decide.ruled.ruled import Ruled
 
@@ -155,3 +155,46 @@ def test_a_rule_on_an_unknown_parameter_is_refused() -> None:
     """As text and as data."""
     with pytest.raises(InputError, match=r"no parameter 'solvnt'\. Did you mean solvent"):
         Ruled(REACTION, ["forbid: T > 100 and solvnt = water"])
+
+
+def test_rules_about_a_list_leave_some_of_its_values() -> None:
+    """One alone, one with another parameter, steps; every value that is left is met."""
+    space = Space.of({"r": DiscreteNumbers((0.2, 0.4, 0.8, 1.6)), "v": FloatRange(50, 300)})
+    ruled = Ruled(space, ["r <= 0.8"])
+    assert {row["r"] for row in space.decode(ruled.uniform(64, generator(0)))} == {0.2, 0.4, 0.8}
+    assert {row["r"] for row in space.decode(ruled.snap(torch.rand(64, 2, dtype=torch.float64)))} == {0.2, 0.4, 0.8}
+    ruled = Ruled(space, ["r in steps of 0.4 from 0"])
+    assert {row["r"] for row in space.decode(ruled.uniform(64, generator(0)))} == {0.4, 0.8, 1.6}
+    ruled = Ruled(space, ["forbid: r > 0.8 and v > 200"])
+    rows = space.decode(ruled.uniform(256, generator(0)))
+    assert {row["r"] for row in rows} == {0.2, 0.4, 0.8, 1.6}
+    assert max(row["v"] for row in rows if row["r"] == 1.6) <= 200 < max(row["v"] for row in rows)
+    with pytest.raises(NoSettingError, match=r"r ≥ 1\.7"):
+        Ruled(space, ["r >= 1.7"])
+    with pytest.raises(InputError, match=r"'r' may have 0.2, 0.4, 0.8, 1.6, but 0.5 is none"):
+        Ruled(space, ["r = 0.5"])
+
+
+def test_a_whole_mixture_with_lists_is_reached() -> None:
+    """Every combination of listed values that the sum leaves, and no other one; from one to the next by exchanges."""
+    lists = {"A": (0, 5, 10, 40), "B": (1, 3, 30, 60)}
+    space = Space.of({**{name: DiscreteNumbers(values) for name, values in lists.items()}, "C": FloatRange(20, 65)})
+    ruled = Ruled(space, ["A + B + C = 100"])
+    possible = {(a, b) for a in lists["A"] for b in lists["B"] if 20 <= 100 - a - b <= 65}
+    rows = space.decode(ruled.uniform(512, generator(0)))
+    assert {(row["A"], row["B"]) for row in rows} == possible
+    assert all(row["A"] + row["B"] + row["C"] == pytest.approx(100) for row in rows)
+    start = ruled.snap(space.encode([{"A": 10, "B": 30, "C": 60}]))
+    moves = ruled.exchanges(start)
+    assert moves is not None
+    assert {(row["A"], row["B"]) for row in space.decode(moves[0])} >= {(5, 30), (40, 30), (10, 60)}
+
+
+def test_sums_of_lists_that_no_setting_keeps_are_refused() -> None:
+    """Though the ends of the lists leave room for the sum."""
+    space = Space.of({"A": DiscreteNumbers((1, 2, 4)), "B": DiscreteNumbers((10, 20, 40)), "C": FloatRange(0, 1)})
+    with pytest.raises(NoSettingError, match=r"A \+ B = 33"):
+        Ruled(space, ["A + B = 33"])
+    assert Ruled(space, ["A + B + C = 33"], {"A": 3, "B": 29.5}).spread(1, generator(0)).shape == (1, 3)
+    with pytest.raises(NoSettingError):
+        Ruled(space, ["A + B + C = 33"])
