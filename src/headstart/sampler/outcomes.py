@@ -28,9 +28,10 @@ from headstart.models.model import Prior, TransferModel
 from headstart.models.outcomes import OutcomePosteriors, OutcomePriors
 from headstart.sampler.space import OrderedChoices, SourceSpace, StudySnapshot
 from headstart.sampler.trials import EncodedTrials, encode_trials
-from headstart.sources.alignment import Alignment, align, any_result, split, with_outliers
+from headstart.sources.alignment import Alignment, align, any_result, split, turned_round, with_outliers
 from headstart.sources.forms.naming import ErrorNames, errors_of_trials
 from headstart.sources.forms.studies import is_same_study
+from headstart.sources.objectives import of_goals
 from headstart.sources.optuna_api import constraints_of
 from headstart.sources.raw import RawObjective, RawTask, error_var, finite
 
@@ -103,7 +104,6 @@ class SourceFitter:
     context: LearnContext
     warn: Callable[[str], None]
     listed: RawTask | None = None  # settings to try, whose parameters are then all there are
-    order: tuple[str, ...] = ()  # the objectives as they were named one after the other
     errors: ErrorNames = field(default_factory=ErrorNames)
     categories: frozenset[str] = frozenset()  # parameters whose choices are not ordered, even if they are numbers
     _of_study: dict[str, tuple[tuple[RawTask, ...], SourceSpace]] = field(default_factory=dict)  # by its name
@@ -115,10 +115,7 @@ class SourceFitter:
         if self.space is None or not self.sources:
             return
         # of a task with several outcomes all rows that have a result of one
-        known = {
-            task.name: any_result({"": RawObjective(task.y), **(task.objectives if task.undecided else {})})
-            for task in self.sources
-        }
+        known = {task.name: any_result(task.known) for task in self.sources}
         found = align(self.sources, self.space, fill=self.fill, strict=False, known=known)
         if not found.tasks:
             raise NothingInCommonError(
@@ -164,32 +161,38 @@ class SourceFitter:
     ) -> StudyPriors:
         one, names = len(outcomes.names) == 1, outcomes.names[: len(outcomes.goals)]
         errors = tuple(self.errors.of_objective(n, i, len(names), "The study") for i, n in enumerate(names))
-        measured = {} if one else {task.name: _measured_by(task, outcomes, self.order) for task in sources}
-        known = None if one else {name: any_result(own) for name, own in measured.items()}
-        tasks = [_decided(task, now.study) if one else task for task in sources]
+        measured = {task.name: _measured_by(task, outcomes) for task in sources}
+        known = {name: any_result(own) for name, own in measured.items()}
         for source in sources:
-            if known is not None and not known[source.name].any():
+            if not known[source.name].any():
                 theirs = ", ".join(map(repr, (*source.objectives, *source.constraints)))
                 self.warn(
                     f"{source.where} is left out: the study has {', '.join(map(repr, outcomes.names))}, the source "
                     f"{theirs or 'one objective without a name'}. Give both the same names, or name the source's "
                     "objectives in the order of the study's with objective=[...]."
                 )
+        tasks = [task for task in sources if known[task.name].any()]
+        if one:  # the alignment then turns the sign, and tells of rows without a result
+            results = {task.name: measured[task.name][names[0]] for task in tasks}
+            tasks = [replace(t, y=r.y, maximize=r.maximize, error=r.error) for t in tasks for r in [results[t.name]]]
         alignment = align(
-            [task for task in tasks if known is None or known[task.name].any()],
+            tasks,
             now.distributions,
             fill=self.fill,
             minimize=not outcomes.goals[0].maximize,
             elsewhere=elsewhere,
             conditions=now.conditions,
             strict=False,
-            known=known,
+            known=None if one else known,
         )
         parts = {outcomes.names[0]: alignment} if one else split(alignment, measured, outcomes)
         priors = {name: self._learn(own.datasets) for name, own in parts.items()}
         if one:
             (prior,) = priors.values()
             alignment = with_outliers(alignment, prior.outliers).noting(report.note for report in prior.fit_reports)
+        else:
+            decisions = (*alignment.decisions, *turned_round(measured, outcomes))
+            alignment = replace(alignment, decisions=decisions)
         return StudyPriors(alignment, outcomes, priors, self.fill, errors)
 
     def _learn(self, sources: Sequence[Dataset]) -> Prior:
@@ -230,39 +233,16 @@ def _outcomes_of(study: Study, trials: Sequence[FrozenTrial], sources: Sequence[
     )
 
 
-def _decided(task: RawTask, study: Study) -> RawTask:
-    """The task with the objective of the study's name, where it has several and none was chosen."""
-    if not task.undecided:
-        return task
-    own = task.objectives.get((_metric_names(study) or [""])[0])
-    if own is None:
+def _measured_by(task: RawTask, outcomes: Outcomes) -> dict[str, RawObjective]:
+    """What the task knows of every outcome, by the study's names."""
+    found = of_goals(task, outcomes.goals)
+    if not found and len(outcomes.goals) == 1 and task.undecided:
+        named = ", ".join(map(repr, task.named))
         raise InputError(
             f"{task.where} has {len(task.objectives)} objectives, {', '.join(map(repr, task.objectives))}, but the "
-            "study has one. Name the one that counts with objective='...'."
+            f"study has one. Name the one that counts with objective='...'{f', not {named}' if named else ''}."
         )
-    return replace(task, y=own.y, maximize=own.maximize, error=own.error, undecided=False)
-
-
-def _measured_by(task: RawTask, outcomes: Outcomes, order: Sequence[str]) -> dict[str, RawObjective]:
-    """What the task knows of every outcome, as the new study measures it; ``order`` are the names that were given."""
-    found: dict[str, RawObjective] = {}
-    names = [goal.name for goal in outcomes.goals]
-    in_order = dict(zip(names, order, strict=True)) if len(order) == len(names) and not {*order} & {*names} else {}
-    for goal in outcomes.goals:
-        own, numbered = task.objectives.get(goal.name), goal.name.isdecimal()
-        if own is not None and (not numbered or len(task.objectives) == len(names)):
-            found[goal.name] = _turned(own, goal) if numbered else replace(own, maximize=goal.maximize)
-        elif (other := task.objectives.get(in_order.get(goal.name, ""))) is not None:
-            found[goal.name] = _turned(other, goal)
-    if not found and len(task.objectives) <= 1 and all(name.isdecimal() for name in task.objectives):
-        found[names[0]] = _turned(RawObjective(task.y, task.maximize, task.error), outcomes.goals[0])
     for limit in outcomes.limits:
         if (key := limit.name.removeprefix(_CONSTRAINT)) in task.constraints:
             found[limit.name] = RawObjective(task.constraints[key])
     return found
-
-
-def _turned(own: RawObjective, goal: Goal) -> RawObjective:
-    """The values with the sign changed if they went the other way."""
-    turn = own.maximize is not None and own.maximize != goal.maximize
-    return replace(own, y=-own.y if turn else own.y, maximize=goal.maximize)

@@ -146,7 +146,6 @@ class TransferSampler(BaseSampler):
             context=context,
             warn=log.warn,
             listed=settings.candidates.task if settings.candidates else None,
-            order=() if objective is None or isinstance(objective, str | Mapping) else tuple(objective),
             errors=errors,
             categories=names,
         )

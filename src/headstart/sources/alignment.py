@@ -19,7 +19,7 @@ from torch import Tensor
 from headstart.data.conditions import Condition
 from headstart.data.dataset import Dataset
 from headstart.data.descriptors import Descriptors
-from headstart.data.outcomes import Outcomes
+from headstart.data.outcomes import Goal, Outcomes
 from headstart.data.ranges import DiscreteNumbers, Distribution, has_single_value, span_in_words
 from headstart.data.space import Space
 from headstart.errors import InputError, NothingInCommonError
@@ -195,8 +195,7 @@ class _Placing:
         for note in task.notes:
             self.decide("", note)
         if known is None and task.maximize is not None and task.maximize == minimize:
-            goal = ("maximised", "minimised") if task.maximize else ("minimised", "maximised")
-            self.decide("", f"it was {goal[0]} and the new task is {goal[1]}: its sign is turned round", warning=True)
+            self.decide("", _turned("it", "the new task", task.maximize), warning=True)
         keep = ~np.isnan(finite(task.y)) if known is None else known
         self.count("", "have no result and are left out", ~keep)
         if known is None:
@@ -322,6 +321,23 @@ def _encode(one: _Placing, space: Space) -> tuple[Tensor, tuple[int, ...]]:
     return X, tuple(places)
 
 
+def _turned(what: str, now: str, maximized: bool) -> str:
+    ways = ("maximised", "minimised") if maximized else ("minimised", "maximised")
+    return f"{what} was {ways[0]} and {now} is {ways[1]}: its sign is turned round"
+
+
+def turned_round(measured: Mapping[str, Mapping[str, RawObjective]], outcomes: Outcomes) -> list[Decision]:
+    """A warning for every objective of a source that went the other way; ``measured`` is what each knows, by name."""
+    return [
+        Decision(
+            source, "", _turned(f"its {goal.name!r}", "the study's", own[goal.name].maximize is True), warning=True
+        )
+        for source, own in measured.items()
+        for goal in outcomes.goals
+        if goal.name in own and own[goal.name].maximize not in (None, goal.maximize)
+    ]
+
+
 def any_result(measured: Mapping[str, RawObjective]) -> NDArray[np.bool_]:
     """The rows that have a result of one of these; a single False where nothing is measured."""
     return np.asarray(np.any([~np.isnan(own.y) for own in measured.values()], axis=0))
@@ -330,7 +346,10 @@ def any_result(measured: Mapping[str, RawObjective]) -> NDArray[np.bool_]:
 def split(
     alignment: Alignment, measured: Mapping[str, Mapping[str, RawObjective]], outcomes: Outcomes
 ) -> dict[str, Alignment]:
-    """What every outcome has of sources with several; ``measured`` is what each knows, by its name."""
+    """What every outcome has of sources with several; ``measured`` is what each knows, by its name.
+
+    Values of an objective that went the other way change their sign.
+    """
 
     def of_one(name: str) -> Alignment:
         tasks, datasets, every_row = [], [], []
@@ -338,7 +357,8 @@ def split(
             own = measured[task.name].get(name)
             if own is None:
                 continue
-            y, places = finite(own.y), np.array(rows, dtype=int)
+            turned = isinstance(goal := outcomes[name], Goal) and own.maximize not in (None, goal.maximize)
+            y, places = -finite(own.y) if turned else finite(own.y), np.array(rows, dtype=int)
             there = ~np.isnan(y[places])
             if not there.any():
                 continue

@@ -173,13 +173,14 @@ def _read(
         except UnusableSourceError as reason:
             skipped.append(str(reason))
             continue
-        if all(np.isnan(finite(y)).all() for y in (task.y, *(own.y for own in task.objectives.values()))):
+        if all(np.isnan(finite(own.y)).all() for own in task.known.values()):
             skipped.append(f"{task.where} has no result to learn from (of {len(task.rows)} none is a finite number).")
             continue
         tasks.append(thinned(task if task.name == name else replace(task, name=name)))
     if not tasks:
         raise InputError("\n".join(["There is nothing to start from: no source can be used.", *skipped]))
     complain(renames.of_no_parameter(tasks))
+    complain(wanted.of_no_column(tasks))
     return tuple(renames.applied(task) for task in tasks), tuple(skipped)
 
 
@@ -216,7 +217,7 @@ def found_in(
 
     match source:
         case RawTask():
-            return [(source.name, lambda _: source)]
+            return [(source.name, lambda wanted: wanted.chosen(source, UnusableSourceError))]
         case Study():
             with reading("An Optuna Study"):
                 own = source.study_name

@@ -45,10 +45,11 @@ class RawTask:
     taken on reading it, and ``numbers`` are the rows' numbers in a spreadsheet program, None where they have none.
     ``conditional`` says that a row without a value of a parameter was run without that parameter, as in a study that
     asks for some of them in some branches only; otherwise such a value was not written down. ``identity``, the name of
-    a study and when its first trial began, tells whether it is the new study itself. ``objectives`` are all that a
-    study has, by name or number, of which ``y`` is one (the first, if it is ``undecided`` which one counts), and
-    ``constraints`` what must not be above 0, by key; NaN where a row has none. ``error`` is the standard error of every
-    value of ``y`` as far as it is known, NaN elsewhere.
+    a study and when its first trial began, tells whether it is the new study itself. ``objectives`` are all that were
+    measured, by name or number; ``named`` are those that were asked for, each with what it is called here (None where
+    it is not there), and ``y`` is the first of these, or of all (sources.objectives). ``constraints`` are what must not
+    be above 0, by key; NaN where a row has none. ``error`` is the standard error of every value of ``y`` as far as it
+    is known, NaN elsewhere.
     """
 
     name: str
@@ -62,7 +63,7 @@ class RawTask:
     conditional: bool = False
     identity: tuple[str, datetime] | None = None
     objectives: Mapping[str, RawObjective] = field(default_factory=dict)
-    undecided: bool = False
+    named: Mapping[str, str | None] = field(default_factory=dict)
     constraints: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     error: NDArray[np.float64] | None = None
 
@@ -89,6 +90,22 @@ class RawTask:
             constraints={key: values[rows] for key, values in self.constraints.items()},
             error=None if self.error is None else self.error[rows],
         )
+
+    @property
+    def results(self) -> Mapping[str, RawObjective]:
+        """Every objective by name or number; one of which nobody said the name is number 0."""
+        return self.objectives or {"0": RawObjective(self.y, self.maximize, self.error)}
+
+    @property
+    def undecided(self) -> bool:
+        """Whether there are several objectives and not one alone was asked for."""
+        return len(self.objectives) > 1 and len(self.named) != 1
+
+    @property
+    def known(self) -> Mapping[str, RawObjective]:
+        """All that was measured: every objective and constraint."""
+        limits = {f"constraint {key}": RawObjective(values) for key, values in self.constraints.items()}
+        return {**self.results, **limits}
 
     @property
     def where(self) -> str:

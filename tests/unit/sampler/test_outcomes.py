@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from headstart.gp.fit import FitOptions
 from headstart.models.family import AUTO, SHGP
 from headstart.sampler.explanation import Suggested
 from headstart.sampler.sampler import TransferSampler
+from headstart.sources.past import Sources
 
 QUICK = SHGP.using(fit=FitOptions(restarts=1, max_iterations=30))
 
@@ -160,6 +162,42 @@ def test_a_source_with_several_objectives_needs_a_name_for_a_study_with_one() ->
     said = optuna.create_study(direction="maximize", sampler=make([source], objective="gain"))
     said.optimize(one, n_trials=1)
     assert abs(said.trials[0].params["x"] - 0.8) < 0.2
+
+
+@pytest.mark.parametrize("constrained", [False, True])
+@pytest.mark.parametrize("objective", ["cost", "0", 0, ["cost"], {"past": "cost"}, {"past": 0}])
+def test_the_objective_that_is_named_is_used_to_the_end(
+    objective: Any, constrained: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By name or by number, for all sources or for one, with a constraint of the study and without."""
+    past = past_of(lambda trial: both(trial, 0.0), names=["cost", "gain"], **TWO)
+    sampler = make([past], objective=objective)
+    study = optuna.create_study(sampler=sampler)
+
+    def one(trial: optuna.Trial) -> float:
+        if constrained:
+            trial.set_constraint("heat", -1.0)
+        return both(trial)[0]
+
+    used = []
+    for _ in range(3):
+        study.optimize(one, n_trials=1)
+        assert isinstance(sampler.last, Suggested)
+        used.append([source.n for source in sampler.last.fitted.priors["0"].sources])
+    assert used == [[20]] * 3
+    assert "left out" not in caplog.text
+
+
+def test_sources_that_were_read_before_are_asked_like_others(tmp_path: Path) -> None:
+    """What was read from a storage, lists of trials and tables of trials."""
+    url = f"sqlite:///{tmp_path / 'past.db'}"
+    past = past_of(lambda trial: both(trial, 0.0), names=["cost", "gain"], storage=url, **TWO)
+    for source in (Sources.from_storage(url), [past.trials], [past.trials_dataframe()]):
+        sampler = make(source, objective=1)
+        optuna.create_study(direction="maximize", sampler=sampler).optimize(lambda t: both(t)[1], n_trials=1)
+        assert isinstance(sampler.last, Suggested)
+        (known,) = sampler.last.alignment.datasets
+        assert known.y.tolist() == pytest.approx([-trial.values[1] for trial in past.trials])
 
 
 def test_unnamed_objectives_that_went_the_other_way_are_turned_round() -> None:

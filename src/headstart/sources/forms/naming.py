@@ -1,7 +1,7 @@
 """What is asked for of past sources by name: objectives, errors, constraints, and parameters under new names.
 
-``docs/optuna.md`` has the arguments. What is said of one source, {source: ...}, goes before what is said of all; an
-objective is told by its name or its number, as text. A result without an error has a typical one (``raw.error_var``).
+``docs/optuna.md`` has the arguments. What is said of one source, {source: ...}, goes before what is said of all; which
+objective is meant says ``sources.objectives``. A result without an error has a typical one (``raw.error_var``).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from headstart.errors import InputError, nearest
 from headstart.sources.files.names import meant_by
 from headstart.sources.matching import is_missing
+from headstart.sources.objectives import called, choose
 from headstart.sources.raw import INFINITE, RawTask
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ class ErrorNames:
         """What the argument ``error`` says."""
         if error is None or isinstance(error, str):
             return cls(error)
-        if isinstance(error, Mapping) and all(isinstance(part, str) for pair in error.items() for part in pair):
-            return cls(None, dict(error))
+        if isinstance(error, Mapping) and all(isinstance(name, str) for name in error.values()):
+            return cls(None, dict(zip(_names(list(error), error, "error"), error.values(), strict=True)))
         raise InputError(
             "error must be the name of a column or user attribute with standard errors, or {objective: name}, but it "
             f"is {error!r}."
@@ -133,10 +134,23 @@ class Wanted:
         """What is asked for of one source."""
         return replace(self, objectives=self.own[name], of_this_one=True) if name in self.own else self
 
-    @property
-    def objective(self) -> str | None:
-        """The one that counts; None where nobody named one, or several."""
-        return self.objectives[0] if len(self.objectives) == 1 else None
+    def chosen(self, task: RawTask, refusal: type[InputError] = InputError) -> RawTask:
+        """The task with the objectives that are asked for; ``refusal`` is raised where it has none of several."""
+        return choose(task, self.objectives, must=self.of_this_one, refusal=refusal)
+
+    def error_of(self, objective: str, names: Sequence[str], origin: str) -> str | None:
+        """The column or attribute with the errors of one of a source's objectives; None where nothing is said of it."""
+        only = called(self.objectives[0], names) if len(self.objectives) == 1 else None
+        chosen = None if only is None else names.index(only)
+        return self.errors.of_objective(objective, names.index(objective), len(names), origin, chosen)
+
+    def of_no_column(self, tasks: Sequence[RawTask]) -> str:
+        """A sentence on a constraint whose column no table has; empty if there is none."""
+        for key, column in self.constraints.items():
+            if not any(key in task.constraints for task in tasks if task.distributions is None):
+                known = dict.fromkeys(name for task in tasks for name in task.parameters)
+                return f"constraints: no table has a column {column!r}, for {key!r}. {nearest(column, known)}"
+        return ""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -144,16 +158,18 @@ class Wanted:
         return tuple(dict.fromkeys((*self.objectives, *self.errors.every, *self.constraints.values())))
 
 
-def _names(given: Any, objective: Any) -> tuple[str, ...]:
-    """One name, several or none."""
-    names = () if given is None else (given,) if isinstance(given, str) else given
-    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+def _names(given: Any, whole: Any, argument: str = "objective") -> tuple[str, ...]:
+    """One name or number, several or none; a number as text."""
+    several = () if given is None else given if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
+    numbers = [isinstance(name, Integral) and not isinstance(name, bool) and name >= 0 for name in several]
+    if not all(number or isinstance(name, str) for name, number in zip(several, numbers, strict=True)):
         raise InputError(
-            "objective must be the name of a column or objective, a list of them, or {source: name}, but it is "
-            f"{objective!r}."
+            f"{argument} must be the name of a column or objective, or the number of an objective from 0 on, a list of "
+            f"them, or {{source: name}}, but it is {whole!r}."
         )
+    names = [str(name) for name in several]
     if len(set(names)) < len(names):
-        raise InputError(f"objective names one thing twice: {objective!r}.")
+        raise InputError(f"{argument} names one thing twice: {whole!r}.")
     return tuple(names)
 
 

@@ -37,16 +37,14 @@ def task_of_study(study: Study, wanted: Wanted, origin: str, *, refusal: type[In
 
     with reading(origin):
         name, directions, metrics = study.study_name, study.directions, study.metric_names
-    place, notes = _objective(wanted, metrics, len(directions), origin, refusal)
     ways = [direction == StudyDirection.MAXIMIZE for direction in directions]
-    undecided = len(ways) > 1 and wanted.objective is None
     with reading(origin):
         trials = study.get_trials(deepcopy=False)
     named = dict(zip(metrics or map(str, range(len(ways))), ways, strict=True))
-    task = _task(name, origin, trials, place, notes, wanted, named)
+    task = _task(name, origin, trials, wanted, named)
     began = next((trial.datetime_start for trial in trials if trial.datetime_start is not None), None)
     identity = None if began is None else (name, began)
-    return replace(task, maximize=ways[place], identity=identity, undecided=undecided)
+    return wanted.chosen(replace(task, identity=identity), refusal)
 
 
 def task_of_trials(trials: Sequence[FrozenTrial], wanted: Wanted, name: str) -> RawTask:
@@ -57,10 +55,7 @@ def task_of_trials(trials: Sequence[FrozenTrial], wanted: Wanted, name: str) -> 
         raise InputError(
             f"{origin}: some trials have {min(numbers)} values and others {max(numbers)}. Give the trials of one study."
         )
-    place, notes = _objective(wanted, None, max(numbers, default=1), origin, InputError)
-    if max(numbers, default=1) > 1 and wanted.objective is None:
-        raise InputError(f"{origin}: {notes[0]}, but a list needs one. Name it with objective='...'.")
-    return _task(name, origin, trials, place, notes, wanted)
+    return wanted.chosen(_task(name, origin, trials, wanted, {str(i): None for i in range(max(numbers, default=1))}))
 
 
 def is_same_study(task: RawTask, study: Study) -> bool:
@@ -72,23 +67,6 @@ def is_same_study(task: RawTask, study: Study) -> bool:
     if task.identity is None or task.identity[0] != study.study_name:
         return False
     return any(trial.datetime_start == task.identity[1] for trial in study.get_trials(deepcopy=False))
-
-
-def _objective(
-    wanted: Wanted, metrics: Sequence[str] | None, n: int, origin: str, refusal: type[InputError]
-) -> tuple[int, tuple[str, ...]]:
-    """Which of n objectives is taken, by its name or number, and what there is to say about it."""
-    names = list(metrics or map(str, range(n)))
-    places = {**{str(i): i for i in range(n)}, **{metric: i for i, metric in enumerate(names)}}
-    if wanted.objective in places:
-        return places[wanted.objective], ()
-    if n == 1 and not wanted.of_this_one:
-        spoken = metrics and wanted.objective is not None
-        return 0, (f"it has one objective, {names[0]!r}, which is taken as {wanted.objective!r}",) if spoken else ()
-    there = ", ".join(map(repr, names))
-    if wanted.objective is None:
-        return 0, (f"it has {n} objectives, {there}",)
-    raise refusal(f"{origin} has no objective {wanted.objective!r}. There {'are' if n > 1 else 'is'} {there}.")
 
 
 def _is_finished(trial: FrozenTrial) -> bool:
@@ -108,55 +86,43 @@ def _unfinished(trials: Sequence[FrozenTrial]) -> str:
 
 
 def _task(
-    name: str,
-    origin: str,
-    trials: Sequence[FrozenTrial],
-    place: int,
-    notes: tuple[str, ...],
-    wanted: Wanted,
-    objectives: Mapping[str, bool] | None = None,
+    name: str, origin: str, trials: Sequence[FrozenTrial], wanted: Wanted, objectives: Mapping[str, bool | None]
 ) -> RawTask:
-    """The finished trials; ``objectives`` are those of a study by name, and whether larger is better."""
-    ways = list((objectives or {}).values())
-    others = _unfinished(trials)
-    ends = estimated_finals(trials, minimize=not ways[place] if ways else None)
+    """The finished trials; ``objectives`` are theirs by name, and whether larger is better, where that is known."""
+    others, ways = _unfinished(trials), list(objectives.values())
+    ends = estimated_finals(trials, minimize=None if ways[0] is None else not ways[0])
     finished = [trial for trial in trials if trial.number in ends or _is_finished(trial)]
     if not finished:
         raise UnusableSourceError(f"{origin} has no finished trial to learn from ({others or 'no trials at all'}).")
-    if ends:
-        notes += (f"{len(ends)} pruned trials count as what they would probably have ended at",)
+    notes = (f"{len(ends)} pruned trials count as what they would probably have ended at",) if ends else ()
     if others:
         notes += (f"trials without a final value are left out: {others}",)
     names = dict.fromkeys(name for trial in finished for name in trial.params)
-    errors, chosen = [], None if wanted.objective is None else place
-    for i, own in enumerate(objectives or ("0",)):
-        attribute = wanted.errors.of_objective(own, i, max(len(ways), 1), origin, chosen)
-        error, complaints = errors_of_trials(finished, attribute, origin)
+    measured = {}
+    for i, (own, larger) in enumerate(objectives.items()):
+        error, complaints = errors_of_trials(finished, wanted.error_of(own, list(objectives), origin), origin)
         if complaints:
             raise InputError(complaints[0])
-        errors.append(error)
+        # only trials of a study with one objective are pruned
+        y = np.array([ends.get(t.number, t.values[i] if t.values else math.nan) for t in finished], dtype=np.float64)
+        measured[own] = RawObjective(y, larger, error)
     columns = {n: pd.Series([t.params.get(n, math.nan) for t in finished], dtype=object) for n in names}
     limited = [constraints_of(trial) for trial in finished]
     keys = dict.fromkeys(key for own in limited for key in own)
+    first = next(iter(measured.values()))
     return RawTask(
         name=name,
         rows=pd.DataFrame(columns, index=range(len(finished))),
-        y=np.array([ends.get(t.number, _value(t, place)) for t in finished], dtype=np.float64),
+        y=first.y,
+        maximize=first.maximize,
         distributions={n: d for trial in finished for n, d in trial.distributions.items()},
         origin=origin,
         notes=notes,
         conditional=True,
-        objectives={
-            own: RawObjective(np.array([_value(t, i) for t in finished], dtype=np.float64), larger, errors[i])
-            for i, (own, larger) in enumerate((objectives or {}).items())
-        },
+        objectives=measured,
         constraints={key: np.array([own.get(key, math.nan) for own in limited]) for key in keys},
-        error=errors[place if objectives else 0],
+        error=first.error,
     )
-
-
-def _value(trial: FrozenTrial, place: int) -> float:
-    return trial.values[place] if trial.values else math.nan
 
 
 MAX_ROWS = 20_000  # of one source: AUTO learns them in a dozen seconds (models.chain.condensed)
@@ -168,7 +134,7 @@ def thinned(task: RawTask) -> RawTask:
     if n <= MAX_ROWS:
         return task
     every = [(task.y, task.maximize)]
-    if task.undecided and task.objectives:  # which of them counts is not known yet
+    if task.undecided:  # which of them counts is not known yet
         every = [(own.y, own.maximize) for own in task.objectives.values()]
     kept = best_and_spread([(finite(y), maximize) for y, maximize in every], MAX_ROWS)
     return replace(

@@ -8,8 +8,9 @@ says that it is an objective, the error of one, or a constraint. Files in .parqu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from headstart.data.dataset import Dataset, require_unit_cube
 from headstart.data.space import Space
 from headstart.errors import InputError, MissingExtraError, UnusableSourceError
 from headstart.sources.columns import read_frame
+from headstart.sources.files.cells import is_failure, is_missing, number
 from headstart.sources.files.names import meant_by
 from headstart.sources.files.workbooks import workbook_file
 from headstart.sources.forms.naming import Wanted, stated_errors
@@ -46,7 +48,7 @@ def task_of_frame(frame: pd.DataFrame, wanted: Wanted, name: str, origin: str, *
         raise InputError(f"{origin}: column {twice[0]!r} appears more than once. Rename or delete one.")
     parameters = [column for column in frame.columns if column.startswith(_PARAMETER)]
     results = [column for column in frame.columns if column == "value" or column.startswith(_RESULTS)]
-    metrics = {column.partition("_")[2] or column: column for column in results}  # loss of value_loss, 0 of values_0
+    metrics = {column.partition("_")[2] or "0": column for column in results}  # loss of value_loss, 0 of values_0
     of_trials = bool(parameters) and bool(metrics or {*wanted.objectives} & {*frame.columns})
     if not of_trials:
         frame = frame.rename(columns=meant_by(wanted.columns, list(frame.columns)))
@@ -60,50 +62,53 @@ def task_of_frame(frame: pd.DataFrame, wanted: Wanted, name: str, origin: str, *
     listed = [c for c in frame.columns if of_trials and c.startswith(CONSTRAINT_COLUMN)]
     constraints = {c.removeprefix(CONSTRAINT_COLUMN): c for c in listed}
     constraints |= {key: column for key, column in wanted.constraints.items() if column in frame.columns}
+    lacking = [column for column in wanted.constraints.values() if column not in frame.columns]
+    notes += tuple(f"it has no column {column!r}" for column in lacking if not of_trials)
     measured, errors = _measured(frame, columns, wanted, origin)
     if not of_trials:
         taken = {*columns.values(), *constraints.values(), *errors}
         parameters = [column for column in frame.columns if column not in taken]
-    rows = frame[parameters].reset_index(drop=True)
-    several = len(wanted.objectives) > 1 or (of_trials and len(columns) > 1)
-    first = next(iter(measured.values()))
-    return RawTask(
+    rows = frame[parameters].apply(_settings).reset_index(drop=True)
+    nothing = RawObjective(np.full(len(rows), np.nan))
+    first = next(iter(measured.values()), nothing)
+    task = RawTask(
         name,
         rows.rename(columns=lambda column: column.removeprefix(_PARAMETER)) if of_trials else rows,
         first.y,
         origin=origin,
         notes=notes,
         conditional=of_trials,
-        objectives=measured if several else {},
-        undecided=several,
+        objectives=measured,
         constraints={key: _numbers(frame[column], origin) for key, column in constraints.items()},
         error=first.error,
     )
+    return wanted.chosen(task) if measured else task
 
 
 def _objectives(
     frame: pd.DataFrame, metrics: Mapping[str, str], wanted: Wanted, origin: str
 ) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The columns of the objectives that are wanted, by their own names or their metrics', and what there is to say.
+    """The columns of the objectives by their names: every one of a table of trials, the wanted ones of another.
 
-    ``metrics`` are the columns of results in a table of trials.
+    ``metrics`` are the columns of results in a table of trials, by number or metric. There are none where a table
+    knows constraints alone.
     """
-    names, what = (list(metrics), "objective") if metrics else (list(frame.columns), "column")
-    there = ", ".join(map(repr, names))
+    every = list(frame.columns)
+    if metrics:
+        names = {column: name for name, column in metrics.items()}
+        others = {one: one for one in wanted.objectives if one in every and one not in (*names, *metrics)}
+        renamed = {
+            next((w for w in wanted.objectives if w == column), name): column for name, column in metrics.items()
+        }
+        return {**renamed, **others}, ()
+    there = ", ".join(map(repr, every))
     if not wanted.objectives:
-        if metrics:
-            return dict(metrics), ()
         raise InputError(f"{origin}: which column holds the results is not said. Give objective='...', one of {there}.")
-    columns = {**metrics, **{column: column for column in frame.columns}}
-    found = {objective: columns[objective] for objective in wanted.objectives if objective in columns}
-    lacking = [objective for objective in wanted.objectives if objective not in columns]
-    if found and not (lacking and wanted.of_this_one):
-        return found, tuple(f"it has no {what} {objective!r}" for objective in lacking)
-    if len(metrics) == 1 and not wanted.of_this_one:
-        (column,) = metrics.values()
-        taken = wanted.objectives[0]
-        return {taken: column}, (f"its results are {column!r}, which is taken as {taken!r}",)
-    raise InputError(f"{origin} has no {what} {lacking[0]!r}. There {'are' if len(names) > 1 else 'is'} {there}.")
+    found = {objective: objective for objective in wanted.objectives if objective in every}
+    lacking = [objective for objective in wanted.objectives if objective not in every]
+    if lacking and (wanted.of_this_one or not (found or {*wanted.constraints.values()} & {*every})):
+        raise InputError(f"{origin} has no column {lacking[0]!r}. There {'are' if len(every) > 1 else 'is'} {there}.")
+    return found, () if found else tuple(f"it has no column {objective!r}" for objective in lacking)
 
 
 def _measured(
@@ -111,9 +116,9 @@ def _measured(
 ) -> tuple[dict[str, RawObjective], list[str]]:
     """The results and errors of every objective, and the columns that hold the errors."""
     found, used = {}, []
-    for i, (objective, column) in enumerate(columns.items()):
+    for objective, column in columns.items():
         y, error = _numbers(frame[column], origin), None
-        named = wanted.errors.of_objective(objective, i, len(columns), origin)
+        named = wanted.error_of(objective, list(columns), origin)
         own = next((c for c in (named, f"{_ATTRIBUTE}{named}") if named is not None and c in frame.columns), None)
         if own is not None:
             used.append(own)
@@ -124,15 +129,31 @@ def _measured(
 
 def _errors(column: pd.Series[Any], y: NDArray[np.float64], origin: str) -> NDArray[np.float64]:
     """The standard errors of the results; what is said of a row without a result does not count."""
-    numbers = pd.to_numeric(column, errors="coerce")
+    told = _emptied(column, partial(is_missing, numeric=True))
+    numbers = pd.to_numeric(told, errors="coerce")
     values = [
-        None if np.isnan(result) or str(raw).strip() == "" else raw if np.isnan(number) else number
-        for raw, number, result in zip(column, numbers, y, strict=True)
+        None if np.isnan(result) else raw if np.isnan(number) else number
+        for raw, number, result in zip(told, numbers, y, strict=True)
     ]
     error, complaints = stated_errors(values, str(column.name), lambda i: f"{origin}, row {column.index[i]}")
     if complaints:
         raise InputError(complaints[0])
     return error
+
+
+def _emptied(column: pd.Series[Any], says_nothing: Callable[[str], bool]) -> pd.Series[Any]:
+    """The column without its cells of text that say nothing."""
+    if pd.api.types.is_numeric_dtype(column.dtype) or column.dtype.kind in "mMb":
+        return column
+    nothing = [isinstance(value, str) and says_nothing(value) for value in column]
+    return column.astype(object).mask(nothing, np.nan) if any(nothing) else column
+
+
+def _settings(column: pd.Series[Any]) -> pd.Series[Any]:
+    """A column of settings with nothing where a cell says so, as in a file: n/a, and among numbers also - or none."""
+    told = list(_emptied(column, partial(is_missing, numeric=True)).dropna())
+    numeric = bool(told) and all(not isinstance(value, str) or number(value) is not None for value in told)
+    return _emptied(column, partial(is_missing, numeric=numeric))
 
 
 def _flat(column: Any) -> str:
@@ -141,10 +162,11 @@ def _flat(column: Any) -> str:
 
 
 def _numbers(column: pd.Series[Any], origin: str) -> NDArray[np.float64]:
-    """The numbers in a column; NaN where the cell is empty."""
+    """The numbers in a column; NaN where the cell says nothing, or that the experiment failed."""
+    told = _emptied(column, lambda cell: is_missing(cell, numeric=True) or is_failure(cell))
     is_time = column.dtype.kind in "mM"  # which pandas would count in nanoseconds
-    numbers = pd.Series(np.nan, index=column.index) if is_time else pd.to_numeric(column, errors="coerce")
-    text = numbers.isna() & column.notna() & (column.astype(str).str.strip() != "")
+    numbers = pd.Series(np.nan, index=column.index) if is_time else pd.to_numeric(told, errors="coerce")
+    text = numbers.isna() & told.notna()
     if text.any():
         row = text.idxmax()
         raise InputError(

@@ -73,13 +73,12 @@ def test_the_best_of_every_objective_are_kept(y: Any, monkeypatch: pytest.Monkey
         pd.DataFrame({"x": y}),
         y,
         objectives={"y": RawObjective(y, maximize=False), "other": RawObjective(other, maximize=True)},
-        undecided=True,
     )
     kept = thinned(task)
     assert len(kept.rows) == 1000
     assert set(range(50)) <= set(kept.objectives["y"].y)
     assert set(np.sort(other[10:])[-50:]) <= set(kept.objectives["other"].y)
-    only = thinned(replace(task, undecided=False, maximize=False))
+    only = thinned(replace(task, named={"y": "y"}, maximize=False))
     assert set(range(100)) <= set(only.y)
 
 

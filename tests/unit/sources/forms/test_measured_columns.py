@@ -96,7 +96,7 @@ def test_several_objectives_and_constraints_of_a_table() -> None:
     same(task.constraints["impurity"], [-1, 0.5, math.nan])
     less = read_one(FRAME.drop(columns="yield"), objective=["yield", "size"])
     assert list(less.objectives) == ["size"]
-    assert "it has no column 'yield'" in less.notes
+    assert "it has no objective 'yield'" in less.notes
     with pytest.raises(InputError, match="has no column 'a'"):
         read_one(FRAME, objective=["a", "b"])
     named = FRAME.copy()
@@ -191,8 +191,8 @@ def test_what_is_said_must_be_names() -> None:
         read_one(FRAME, objective="yield", constraints="excess")
     with pytest.raises(InputError, match="objective names one thing twice"):
         read_one(FRAME, objective=["yield", "yield"])
-    with pytest.raises(InputError, match="objective must be the name of a column or objective, a list of them"):
-        read_one(FRAME, objective=[3])
+    with pytest.raises(InputError, match="objective must be the name of a column or objective, or the number"):
+        read_one(FRAME, objective=[0.5])
 
 
 def test_all_studies_of_a_storage_have_their_errors(tmp_path: Path) -> None:
@@ -203,3 +203,43 @@ def test_all_studies_of_a_storage_have_their_errors(tmp_path: Path) -> None:
     )
     (task,) = Sources.from_storage(url, error="sd")
     same(task.error, [0.5, 0.2])
+
+
+@pytest.mark.parametrize("form", ["frame", "csv"])
+def test_words_for_nothing_are_nothing_in_a_frame_as_in_a_file(form: str, tmp_path: Path) -> None:
+    """In results, errors, constraints and settings; what failed has no result, and "-" may name a category."""
+    source: Any = pd.DataFrame(
+        {
+            "x": ["0.1", "n/a", "-", 0.4, 0.5],
+            "kind": ["a", "N/A", "-", "b", "a"],
+            "loss": [1.5, "2.5", 3.5, "failed", "N/A"],
+            "sd": [0.1, "n/a", "-", "", 0.3],
+            "heat": ["nan", -1.0, "#N/A", "1.0", 2.0],
+        }
+    )
+    if form == "csv":
+        source.to_csv(tmp_path / "past.csv", index=False)
+        source = tmp_path / "past.csv"
+    task = read_one(source, objective="loss", error="sd", constraints={"heat": "heat"})
+    same(task.y, [1.5, 2.5, 3.5, math.nan, math.nan])
+    same(task.error, [0.1] + [math.nan] * 4)
+    same(task.constraints["heat"], [math.nan, -1.0, math.nan, 1.0, 2.0])
+    assert task.rows["kind"].tolist()[2] == "-"
+    assert task.rows["kind"].isna().tolist() == [False, True, False, False, False]
+    assert task.rows["x"].isna().tolist() == [False, True, True, False, False]
+
+
+def test_a_table_that_knows_a_constraint_alone_is_used_for_it() -> None:
+    """The others have the results; a column that no table has is told at once, with the nearest one."""
+    hot = FRAME[["x", "excess"]]
+    first, second = read_sources([FRAME[["x", "yield"]], hot], objective="yield", constraints={"impurity": "excess"})
+    same(second.constraints["impurity"], [-1.0, 0.5, math.nan])
+    assert second.parameters == ("x",)
+    assert np.isnan(second.y).all()
+    assert "it has no column 'excess'" in first.notes
+    with pytest.raises(
+        InputError, match=r"constraints: no table has a column 'exces', for 'impurity'\. Did .*'excess'"
+    ):
+        read_one(FRAME, objective="yield", constraints={"impurity": "exces"})
+    with pytest.raises(InputError, match=r"has no column 'cost'\. There are 'x', 'excess'"):
+        read_one(hot, objective="cost")

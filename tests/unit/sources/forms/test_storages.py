@@ -11,7 +11,7 @@ import optuna
 import pytest
 from optuna.storages import InMemoryStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
-from tests.unit.sources.forms.past_studies import failed, name_metrics, read_one, study
+from tests.unit.sources.forms.past_studies import failed, name_metrics, read_one, study, trial
 
 from headstart.errors import InputError
 from headstart.sources.forms import storages
@@ -259,11 +259,13 @@ def test_of_a_database_only_studies_with_the_objective_are_taken(tmp_path: Path)
     url = f"sqlite:///{tmp_path / 'past.db'}"
     both = optuna.create_study(study_name="both", storage=url, directions=["minimize", "maximize"])
     name_metrics(both, "loss", "accuracy")
+    both.add_trial(trial(0.5, 1.0, 2.0))
+    study("empty", storage=url, y=())
     study("one", storage=url)
     sources = Sources.from_storage(url, objective="f1")
     assert [task.name for task in sources] == ["one"]
     assert "study 'both' has no objective 'f1'. There are 'loss', 'accuracy'" in sources.skipped[0]
-    assert "'both' has no finished trial" in Sources.from_storage(url).skipped[0]
+    assert "'empty' has no finished trial" in Sources.from_storage(url).skipped[0]
     with pytest.raises(InputError, match="has no objective 'f1'"):
         read_sources([(url, "both"), (url, "one")], objective="f1")
 

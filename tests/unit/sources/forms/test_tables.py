@@ -68,11 +68,11 @@ def test_one_of_the_objectives_of_a_table_of_trials(
 
 
 def test_a_name_for_all_sources_does_not_concern_a_table_with_one_objective(past: optuna.Study) -> None:
-    """It is noted what was taken; a name for this source alone must be there, an attribute may be it."""
+    """A name for this source alone must be there; an attribute may be it."""
     frame = past.trials_dataframe()
-    assert "its results are 'value', which is taken as 'loss'" in read_one(frame, objective="loss").notes
+    assert read_one(frame, objective="loss").y.tolist() == read_one(frame).y.tolist()
     frame.attrs["name"] = "mine"
-    with pytest.raises(InputError, match=r"mine \(DataFrame\) has no objective 'loss'\. There is 'value'\."):
+    with pytest.raises(InputError, match=r"mine \(DataFrame\) has no objective 'loss'\. There is '0'\."):
         read_one(frame, objective={"mine": "loss"})
     frame["user_attrs_loss"] = [5.0, 6.0, 7.0]
     assert read_one(frame, objective="user_attrs_loss").y.tolist() == [5.0, 6.0]
