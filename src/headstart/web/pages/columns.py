@@ -15,7 +15,7 @@ from headstart.sources.files.cells import number
 from headstart.sources.files.names import split_unit
 from headstart.sources.files.tables import Table
 from headstart.sources.parameters import Kind, Parameter
-from headstart.sources.roles import is_lot, no_parameter
+from headstart.sources.roles import is_lot, no_parameter, perhaps_measured
 
 ROLES = {
     "parameter": "parameter (can be set)",
@@ -83,6 +83,10 @@ def with_roles(columns: Sequence[ColumnForm], taken: ColumnsTaken) -> list[Colum
     counting = taken.counting
     same = {one.name: one for one in taken.same}
     every = [[True] * len(table.rows) for table in taken.tables]
+    left_out = {
+        c.name: "" if c.name in goals else no_parameter(c.name, taken.tables, every, list(goals)) for c in columns
+    }
+    settings = [name for name, why in left_out.items() if not why and name not in (*goals, *taken.rename)]
     found = []
     for c in columns:
         if c.name in taken.rename:
@@ -90,7 +94,7 @@ def with_roles(columns: Sequence[ColumnForm], taken: ColumnsTaken) -> list[Colum
             why = same[one].reason(c.name) if one in same else ""
             found.append(replace(c, fields={"role": "parameter", "same": one}, said=why))
             continue
-        why = "" if c.name in goals else no_parameter(c.name, taken.tables, every, list(goals))
+        why = left_out[c.name]
         role, doubt = "ignore" if why else "parameter", ""
         if c.name in goals:
             role = "maximise" if goals[c.name].maximize else "minimise"
@@ -101,6 +105,8 @@ def with_roles(columns: Sequence[ColumnForm], taken: ColumnsTaken) -> list[Colum
                 doubt = "nothing says whether it is to be high or low"
         elif is_lot(c.name) and role == "ignore":
             doubt = str(why)
+        elif c.name in settings and c.told.get("role") != "parameter":
+            doubt = perhaps_measured(c.name, taken.tables, list(goals), settings)
         others = {other: same[c.name].reason(other) for other in same[c.name].others} if c.name in same else {}
         if c.name in same and same[c.name].doubtful:
             doubt = "; ".join(f"{other}: {reason}" for other, reason in others.items())
