@@ -17,7 +17,7 @@ from headstart.sources.files.cells import MISSING, is_date
 from headstart.sources.files.names import folded, meant_by, plain, split_unit
 from headstart.sources.files.tables import Table
 from headstart.sources.parameters import MOST_USED, Kind, Parameter
-from headstart.sources.roles import is_counter, no_parameter
+from headstart.sources.roles import is_counter, no_parameter, perhaps_measured
 
 _FEW_LEVELS, _MANY_LEVELS, _LONG_TEXT = 5, 20, 40
 
@@ -125,7 +125,13 @@ def propose(
         )
     ignored = {name: ignored[name] for name in (*ignore, *names) if name in ignored}
     _require_common(tables, [g.parameter.name for g in guesses])
-    return Proposal(tuple(guesses), ignored, tuple(_remarks(tables, guesses)))
+    settings = [g.parameter.name for g in guesses]
+    asked = [
+        Message(f"Look at it: {name!r} is taken for a setting, but {why}.", Setting("ignore", name))
+        for name in settings
+        if name not in parameters and (why := perhaps_measured(name, tables, results, settings))
+    ]
+    return Proposal(tuple(guesses), ignored, (*asked, *_remarks(tables, guesses)))
 
 
 def _having(name: str, tables: Sequence[Table]) -> list[int]:

@@ -25,7 +25,7 @@ from headstart.sources.files.cells import (
 )
 from headstart.sources.files.names import folded, meant_by, split_unit
 from headstart.sources.files.tables import Table, read_table
-from headstart.sources.files.units import canonical_unit, converts
+from headstart.sources.files.units import canonical_unit, converts, spelled_plainly
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +59,7 @@ class TableUse:
 def column_unit(table: Table, column: str) -> str:
     """The unit that the cells of a column are in by its name, or by the name it had."""
     unit = table.units.get(column) or split_unit(column)[1]
-    return canonical_unit(unit) or unit
+    return canonical_unit(unit) or spelled_plainly(unit)
 
 
 def cell_unit(table: Table, column: str) -> str:
@@ -113,7 +113,7 @@ class _Typing:
         """The cells of a column with their numbers in the unit that is wanted, None for those that have none."""
         table, use = self.table, self.use
         told = use.units.get(name) or split_unit(name)[1]
-        unit = canonical_unit(told) or told or cell_unit(table, name)
+        unit = canonical_unit(told) or spelled_plainly(told) or cell_unit(table, name)
         own = column_unit(table, name) if name in table.units else unit
         if own and unit and not converts(own, unit):
             self.problems.append(

@@ -93,8 +93,8 @@ def same_columns(
     _join_results(tables, columns, groups)
     for i, j in combinations(range(len(tables)), 2):
         for a, b in _left_alike(i, j, groups):
-            what = quantity_of(a.unit) or a.unit if a.numeric else ""
-            why = f"no other column in {what} is left, and values are alike" if what else "they have the same texts"
+            what = f"in {quantity_of(a.unit) or a.unit}" if a.unit else "of such a name"
+            why = f"no other column {what} is left, and values are alike" if a.numeric else "they have the same texts"
             _join(groups, a, b, why, doubtful=True)
     found = list({id(group): group for group in groups.values() if len(group.columns) > 1}.values())
     return [_named(group, names, prefer) for group in found], _conflicts(pairs, groups)
@@ -210,7 +210,9 @@ def _could_be(a: _Column, b: _Column) -> bool:
         return False
     if not a.numeric:
         return 2 * _shared(a, b) >= 1
-    return bool(a.unit) and bool(b.unit) and converts(b.unit, a.unit) and _overlap(a, b) >= _ONLY_ONE
+    if bool(a.unit) != bool(b.unit) or (a.unit and not converts(b.unit, a.unit)) or _overlap(a, b) < _ONLY_ONE:
+        return False
+    return bool(a.unit) or likeness(a.meanings, b.meanings) >= _ONLY_ONE
 
 
 def _named(group: _Group, names: Sequence[str], prefer: Sequence[str]) -> SameColumn:

@@ -86,6 +86,7 @@ roughness rauheit
 _HEADS = (
     "temperatur", "zeit", "druck", "dicke", "radius", "geschwindigkeit", "drehzahl", "dichte", "ausbeute", "festigkeit",
     "größe", "anteil", "verhältnis", "fluss", "rate", "tiefe", "menge", "konzentration", "leistung", "dauer", "temp",
+    "gehalt", "höhe", "erhalt", "kosten",
 )  # fmt: skip
 _FILLERS = frozenset(
     {"of", "the", "der", "die", "das", "des", "in", "und", "and", "value", "wert", "rel", "relative", "set", "ist"}
@@ -156,7 +157,8 @@ def contained(a: Sequence[str], b: Sequence[str]) -> bool:
 
 
 def _alike(a: str, b: str) -> float:
-    """1 for the same meaning, less for words that begin alike: conc and concentration."""
+    """1 for the same meaning, less for words that begin alike: conc and concentration; Glukose is glucose."""
+    a, b = (re.sub("[cz]", "k", word).removesuffix("e") if len(word) > 1 else word for word in (a, b))
     if a == b:
         return 1.0
     short, long = sorted((a, b), key=len)

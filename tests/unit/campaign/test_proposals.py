@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.unit.sources.laboratory import HIGH, LATER, LOW, OTHER, SETS, SETTING, LabSet
+from tests.unit.sources.laboratory import HIGH, LOW, OTHER, SETS, SETTING, LabSet
+from tests.unit.sources.later_laboratories import LATER
 
 from headstart.campaign.init import CampaignPlan, Looked, look_at
 from headstart.data.outcomes import Goal
@@ -70,7 +71,8 @@ def test_the_proposals_for_twelve_laboratories_are_right(tmp_path_factory: pytes
     assert all(found[own.name] >= 0.66 for own in SETS), wrong
 
 
-def test_most_of_them_are_right_where_other_words_are_used(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """In laboratories that were not there when the words were collected."""
+def test_most_of_them_are_right_in_other_laboratories(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """In laboratories that were written later: for nine of ten columns, and in each for three quarters."""
     found, wrong = shares(tmp_path_factory, LATER)
-    assert found["all"] >= 0.8, wrong
+    assert found["all"] >= 0.9, wrong
+    assert all(found[own.name] >= 0.75 for own in LATER), wrong

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from headstart.errors import Message, Setting
 from headstart.sources.column_guess import Proposal, propose
-from headstart.sources.files.tables import read_table
+from headstart.sources.files.tables import Table, read_table
+from headstart.sources.roles import what_counts
 
 ROWS = 10
 
@@ -35,6 +36,11 @@ def _proposed(
         ("Purity [%]", [90.5 + i for i in range(ROWS)], "by its name it is measured, not set"),
         ("Reinheit", [90.5 + i for i in range(ROWS)], "by its name it is measured, not set"),
         ("T_sd", [0.5 + i / 10 for i in range(ROWS)], "by its name it is measured, not set"),
+        ("purity HPLC [area%]", [90.5 + i for i in range(ROWS)], "by its name it is measured, not set"),
+        ("Reinheit (HPLC) [%]", [90.5 + i for i in range(ROWS)], "by its name it is measured, not set"),
+        ("Kosten [€/kg]", [9.51 + i for i in range(ROWS)], "by its name it is measured, not set"),
+        ("cost per batch", [9.51 + i for i in range(ROWS)], "by its name it is measured, not set"),
+        ("cube", list(range(1201, 1201 + ROWS)), "it only counts the rows"),
         ("Versuch Nr", [7, 3, 1, 9, 10, 2, 4, 5, 6, 8], "it only counts the rows"),
     ],
 )
@@ -67,3 +73,52 @@ def test_steps_and_ranges_say_what_they_rest_on(tmp_path: Path) -> None:
     assert c.parameter.step is None
     assert c.reasons["low"] == "the data: 0.4 … 1.66, rounded outward"
     assert "c 0.4 … 1.7, run 0.4 … 1.66" in proposal.remarks[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "cells"),
+    [
+        ("solvent purity [%]", [95, 99.5] * 5),  # two grades
+        ("target yield [%]", [61.5 + 2.3 * i for i in range(ROWS)]),
+        ("seed [%]", [0.5 + 0.3 * i for i in range(ROWS)]),  # what has a unit counts no rows
+        ("T set", list(range(40, 40 + ROWS))),
+    ],
+)
+def test_a_setting_may_be_called_almost_as_a_result(tmp_path: Path, name: str, cells: list[object]) -> None:
+    """Where its values repeat, where it says what is wanted, and where it has a unit."""
+    assert name in [g.parameter.name for g in _proposed(tmp_path, name, cells).guesses]
+
+
+def _three(folder: Path, head: str, cell: Callable[[str, int], object]) -> list[Table]:
+    found = []
+    for n in range(3):
+        rows = [",".join(str(cell(name, 12 * n + i)) for name in head.split(",")) for i in range(12)]
+        path = folder / f"{n}.csv"
+        path.write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+        found.append(read_table(path))
+    return found
+
+
+def _cell(name: str, i: int) -> object:
+    """Settings on a few levels, all else as it is measured."""
+    return 40 + 5 * (i * 7 % 4) if name in ("T", "A", "B") else 10.17 + 3.31 * (i * 11 % 37)
+
+
+def test_what_stands_beside_the_result_and_never_repeats_is_asked_about(tmp_path: Path) -> None:
+    """A result of a name that nobody knows; not a concentration, and nothing where settings do not repeat either."""
+    tables = _three(tmp_path, "T,A,conc,foaming,yield", _cell)
+    asked = [str(r) for r in propose(tables, ["yield"]).remarks if "Look at it" in r]
+    assert [r.split(" is taken")[0] for r in asked] == ["Look at it: 'foaming'"]
+    assert not any("Look at it" in r for r in propose(tables, ["yield"], parameters=["foaming"]).remarks)
+    tables = _three(tmp_path, "x,v,w,foaming,yield", _cell)
+    assert not any("Look at it" in r for r in propose(tables, ["yield"]).remarks)
+
+
+def test_what_others_are_measured_beside_counts_only_if_nothing_stands_behind(tmp_path: Path) -> None:
+    """Porosity before an unknown last column does not count for sure, and does where it is the last."""
+    counting = what_counts(_three(tmp_path, "T,A,B,porosity,grip", _cell))
+    assert counting is not None
+    assert (counting.name, counting.maximize, counting.sure) == ("grip", None, False)
+    counting = what_counts(_three(tmp_path, "T,A,grip,B,porosity", _cell))
+    assert counting is not None
+    assert (counting.name, counting.maximize, counting.sure) == ("porosity", False, True)

@@ -120,3 +120,30 @@ def test_a_result_that_no_name_tells_is_the_column_that_looks_measured(tmp_path:
     found = what_counts(_tables(tmp_path, f"a,b,c\n{rows}"))
     assert found is not None
     assert (found.name, found.maximize, found.sure) == ("b", None, False)
+
+
+def test_units_that_are_set_otherwise_are_the_same(tmp_path: Path) -> None:
+    """A raised digit, a product with or without its mark, a ratio of units that convert; Glukose is glucose."""
+    found = _same(
+        tmp_path,
+        "cement [kg/m³],slurry viscosity [mPa·s],Kühlrate [K/min],Glukose [g/L],y\n220,800,0.5,2,1\n480,6000,2,12,2\n",
+        "cement (kg/m3),slurry viscosity (mPa s),cooling rate (°C/min),glucose (mg/mL),y\n"
+        "240,900,0.6,3,1\n460,5000,1.9,11,2\n",
+    )
+    assert {name: one.others for name, one in found.items()} == {
+        "cement [kg/m³]": ("cement (kg/m3)",),
+        "slurry viscosity [mPa·s]": ("slurry viscosity (mPa s)",),
+        "Kühlrate [K/min]": ("cooling rate (°C/min)",),
+        "Glukose [g/L]": ("glucose (mg/mL)",),
+    }
+
+
+def test_numbers_without_a_unit_are_matched_where_no_other_is_left(tmp_path: Path) -> None:
+    """Half of the name in common, and values alike: to be looked at."""
+    found = _same(
+        tmp_path,
+        "Flottenverhältnis,speed [rpm],y\n5,100,1\n20,300,2\n",
+        "liquor ratio,speed [rpm],y\n6,120,1\n18,310,2\n",
+    )
+    assert found["Flottenverhältnis"].others == ("liquor ratio",)
+    assert found["Flottenverhältnis"].doubtful

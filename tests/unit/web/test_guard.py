@@ -13,7 +13,7 @@ from headstart.web.guard import MOST_BODY, MOST_UPLOAD
 ROWS = "x,s,y\n0.1,u,1.5\n0.2,v,\n"
 CHANGES = [
     "/begin/files", "/begin/remove", "/begin/columns", "/experiments/save", "/experiments/add", "/experiments/undo",
-    "/experiments/right", "/begin/rules",
+    "/experiments/right", "/begin/rules", "/begin/ranges",
     "/experiments/ask", "/job/again",
 ]  # fmt: skip
 

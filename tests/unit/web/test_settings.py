@@ -163,6 +163,40 @@ def test_rules_are_changed_beside_what_was_understood(folder: Path) -> None:
         assert stale.status_code == 409
 
 
+def test_ranges_of_a_running_campaign_are_changed_on_the_page(folder: Path) -> None:
+    """Ends, step and choices; what cannot be is told beside its field; what was run stays, and a step can be undone."""
+    toml = folder / "headstart.toml"
+    with visiting(folder) as visitor:
+        before = toml.read_bytes()
+        page = visitor.get("/begin").text
+        assert field(page, "choices1") == "u, v"
+        ends = {"low0": str(field(page, "low0")), "high0": str(field(page, "high0")), "step0": "", "choices1": "u, v"}
+        assert "Nothing was new" in visitor.post("/begin/ranges", ends).text
+        wrong = visitor.post("/begin/ranges", {**ends, "low0": "much", "choices1": "v"})
+        assert wrong.status_code == 422
+        assert field(wrong.text, "low0") == "much"
+        assert 'id="e-low0"' in wrong.text
+        assert 'id="e-choices1"' in wrong.text
+        assert visitor.post("/begin/ranges", {**ends, "low0": "7", "high0": "3"}).status_code == 422
+        assert toml.read_bytes() == before
+        saved = visitor.post("/begin/ranges", {**ends, "low0": "0,25", "step0": "0.25", "choices1": "V, w"})
+        assert "Saved: ranges were changed: x, s." in words(saved.text)
+        x, s = read_campaign_file(toml).parameters
+        assert (x.low, x.step, s.choices, s.withdrawn) == (0.25, 0.25, ("v", "w"), ("u",))
+        assert len(open_campaign(folder).experiments) == 3  # those at 0.1 and with u, too
+        assert "no more: u" in words(visitor.get("/begin").text)
+        stale = visitor.post("/begin/ranges", {**ends, "low0": "0.3", "seen": "other"})
+        assert stale.status_code == 409
+        assert field(stale.text, "low0") == "0.3"
+        visitor.post("/begin/rules", {"rule": ["x >= 0.5"]})
+        none = visitor.post("/begin/ranges", {**ends, "low0": "0.25", "high0": "0.45"})
+        assert none.status_code == 422  # no setting keeps the rule
+        assert field(none.text, "high0") == "0.45"
+        visitor.post("/experiments/undo", {"step": "2"})
+        visitor.post("/experiments/undo", {"step": "1"})
+        assert toml.read_bytes() == before
+
+
 def test_begin_takes_rules_cells_standard_errors_and_a_workbook(tmp_path: Path) -> None:
     """What is wrong stands beside its field; what is written is what was typed."""
     one = table(-0.05).replace(b"run,date", b"y sd,date")
@@ -233,7 +267,9 @@ def test_standard_errors_have_cells_of_their_own(tmp_path: Path) -> None:
         assert len(re.findall(r'aria-label="standard error of [^"]+ of row 2"', page)) >= 1
 
 
-@pytest.mark.parametrize("path", ["/experiments/save", "/experiments/add", "/begin/rules", "/begin/columns"])
+@pytest.mark.parametrize(
+    "path", ["/experiments/save", "/experiments/add", "/begin/rules", "/begin/ranges", "/begin/columns"]
+)
 def test_a_page_that_answered_a_form_can_be_loaded_again(folder: Path, path: str) -> None:
     """By whoever reloads it, and by the script that waits for what is learnt."""
     with visiting(folder) as visitor:

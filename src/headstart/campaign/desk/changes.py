@@ -1,4 +1,4 @@
-"""What people change in a folder: results, settings, failures, rows of their own, suggestions, and the rules."""
+"""What people change in a folder: results, settings, failures, rows of their own, suggestions, rules and ranges."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 from headstart.campaign.campaign import Campaign, lost_by_writing, open_campaign, require_closed, with_rows
 from headstart.campaign.desk.history import Step, digest, make_step
 from headstart.campaign.experiments import State, as_setting
-from headstart.campaign.file import TOML
+from headstart.campaign.file import TOML, CampaignFile
 from headstart.campaign.measured import SlippedResultsError, impossible
 from headstart.campaign.settings import read_settings
-from headstart.campaign.toml.writing import with_rules, with_told_cells
+from headstart.campaign.toml.writing import with_ranges, with_rules, with_told_cells
 from headstart.data.rules.text import parse_rule
 from headstart.data.space import Space
 from headstart.errors import ChangedMeanwhileError, HeadstartError, InputError, UnusableCellsError
 from headstart.sources.files.cells import is_failure, number
 from headstart.sources.files.safe import alone_in
 from headstart.sources.files.tables import edited
-from headstart.sources.parameters import Kind
+from headstart.sources.parameters import Kind, Parameter
 
 # A cell by its row's number and its column
 CellPlace = tuple[int, str]
@@ -252,12 +252,8 @@ def save_rules(folder: Path, seen: str, rules: Sequence[str], *, opening: Openin
     ``seen`` is the digest of the ``headstart.toml`` that whoever typed them looked at. Rules that cannot be used are an
     ``UnusableCellsError`` by their places.
     """
-    path = folder / TOML
-    with alone_in(folder):
-        campaign = opening(folder)
-        old = path.read_bytes()
-        if digest(old) != seen:
-            raise ChangedMeanwhileError(f"{path} was changed by somebody else meanwhile; nothing was written.")
+
+    def change(campaign: Campaign, old: bytes) -> tuple[str, CampaignFile, bytes]:
         file, described = campaign.file, campaign.settings.descriptors
         space = Space.of({p.name: p.distribution() for p in file.parameters}, descriptors=described)
         wrong: dict[tuple[int, str], str] = {}
@@ -270,8 +266,51 @@ def save_rules(folder: Path, seen: str, rules: Sequence[str], *, opening: Openin
         if wrong:
             raise UnusableCellsError(wrong)
         kept = tuple(filter(None, rules))
-        if kept == file.rules:
+        words = f"rules were changed: {len(kept)} now"
+        return words, replace(file, rules=kept, rule_lines=()), with_rules(old, folder / TOML, rules)
+
+    return _said_otherwise(folder, seen, change, opening)
+
+
+def save_ranges(
+    folder: Path, seen: str, parameters: Sequence[Parameter], *, opening: Opening = open_campaign
+) -> Step | None:
+    """Write other ranges, steps and choices of the parameters; None if nothing is new.
+
+    A choice that is taken out is withdrawn: rows that were run with it stay as evidence.
+    """
+
+    def change(campaign: Campaign, old: bytes) -> tuple[str, CampaignFile, bytes]:
+        file = campaign.file
+        now = {p.name: p for p in file.parameters}
+        run = {p.name: {e.values[p.name] for e in campaign.experiments} for p in file.parameters}
+        new = tuple(_with_withdrawn(now[p.name], p, run[p.name]) for p in parameters)
+        words = f"ranges were changed: {', '.join(p.label for p in new if p != now[p.name])}"
+        return words, replace(file, parameters=new), with_ranges(old, folder / TOML, new)
+
+    return _said_otherwise(folder, seen, change, opening)
+
+
+def _with_withdrawn(old: Parameter, new: Parameter, run: Collection[Any]) -> Parameter:
+    """The parameter with the choices withdrawn that rows were run with and that it has no more."""
+    known = {choice.casefold(): choice for choice in (*old.choices, *old.withdrawn)}
+    choices = tuple(dict.fromkeys(known.get(choice.casefold(), choice) for choice in new.choices))
+    gone = (*old.withdrawn, *(choice for choice in old.choices if choice in run))
+    return replace(new, choices=choices, withdrawn=tuple(c for c in dict.fromkeys(gone) if c not in choices))
+
+
+def _said_otherwise(
+    folder: Path, seen: str, change: Callable[[Campaign, bytes], tuple[str, CampaignFile, bytes]], opening: Opening
+) -> Step | None:
+    """Change ``headstart.toml`` where some setting keeps all that it says then; None if nothing is new."""
+    path = folder / TOML
+    with alone_in(folder):
+        campaign = opening(folder)
+        old = path.read_bytes()
+        if digest(old) != seen:
+            raise ChangedMeanwhileError(f"{path} was changed by somebody else meanwhile; nothing was written.")
+        what, file, new = change(campaign, old)
+        if new == old:
             return None
-        # whether any setting keeps all
-        read_settings(folder, replace(file, rules=kept, rule_lines=()), campaign.past, place="The rules")
-        return make_step(folder, f"rules were changed: {len(kept)} now", {TOML: (old, with_rules(old, path, rules))})
+        read_settings(folder, file, campaign.past, place="What was typed")
+        return make_step(folder, what, {TOML: (old, new)})

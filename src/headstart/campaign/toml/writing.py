@@ -18,7 +18,7 @@ from headstart.campaign.toml.reading import TomlText, campaign_file_in
 from headstart.data.outcomes import Goal
 from headstart.errors import InputError
 from headstart.sources.column_guess import Guess, Proposal
-from headstart.sources.parameters import MOST_USED, Kind
+from headstart.sources.parameters import MOST_USED, Kind, Parameter
 
 
 def toml_text(campaign: CampaignFile, proposal: Proposal) -> str:
@@ -136,6 +136,8 @@ _BOM = "\ufeff"
 _HEADER = re.compile(r"\s*\[")
 _RULE = re.compile(r"""(\s*rule\s*=\s*)(?:"(?:[^"\\]|\\.)*"|'[^']*')(\s*(?:\#.*)?)""")
 
+_REST = r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^"'#])*?(\s*(?:\#.*)?)"""  # a value of one line, and the comment behind it
+
 
 def with_told_cells(raw: bytes, path: Path, told: Mapping[str, float]) -> bytes:
     """The file with more lines in its table [cells], which is added where it has none."""
@@ -167,6 +169,37 @@ def with_rules(raw: bytes, path: Path, rules: Sequence[str]) -> bytes:
     for wanted in rules[len(heads) :]:
         changed += ["", "[[rules]]", f"rule = {_value(wanted)}"] if wanted else []
     return _checked(changed, newline, path, replace(before, rules=tuple(filter(None, rules))), "[[rules]]")
+
+
+def with_ranges(raw: bytes, path: Path, parameters: Sequence[Parameter]) -> bytes:
+    """The file with the ranges, steps and choices of these parameters, which are those that it has."""
+    lines, newline = _lines(raw)
+    before = _understood(lines, path)
+    wanted = []
+    for old, new in zip(before.parameters, parameters, strict=True):
+        told = {key: getattr(new, key) for key in ("low", "high", "step", "choices", "withdrawn")}
+        told = {key: value for key, value in told.items() if repr(value) != repr(getattr(old, key))}
+        for key, value in told.items():
+            lines = _with_key(lines, path, f"parameters.{new.name}", key, int(value) if _whole(new, value) else value)
+        wanted.append(replace(old, **told))
+    return _checked(lines, newline, path, replace(before, parameters=tuple(wanted)), "[parameters]")
+
+
+def _whole(p: Parameter, value: Any) -> bool:
+    return p.kind is Kind.INT and isinstance(value, float) and value == int(value)
+
+
+def _with_key(lines: Sequence[str], path: Path, table: str, key: str, value: Any) -> list[str]:
+    """The lines with another value of a key in a table, with its comment; without the key for nothing."""
+    head = TomlText(path, "\n".join(lines)).line("", table) or len(lines)
+    end = next((k for k in range(head, len(lines)) if _HEADER.match(lines[k])), len(lines))
+    found = {k: match for k in range(head, end) if (match := re.fullmatch(rf"(\s*{key}\s*=\s*){_REST}", lines[k]))}
+    if value is None or value == ():
+        return [line for k, line in enumerate(lines) if k not in found]
+    if found:
+        return [f"{found[k][1]}{_value(value)}{found[k][2]}" if k in found else line for k, line in enumerate(lines)]
+    last = max((k for k in range(head, end) if lines[k].strip()), default=head - 1)
+    return [*lines[: last + 1], f"{key} = {_value(value)}", *lines[last + 1 :]]
 
 
 def _lines(raw: bytes) -> tuple[list[str], str]:

@@ -21,6 +21,7 @@ _SLASH = re.compile(r"(?P<base>.*?\S)\s+/\s+(?P<unit>\S{1,20})\s*")  # temperatu
 _IN = re.compile(r"(?P<base>.*?\S)(?:\s+in\s+|\s*,\s*)(?P<unit>\S{1,20}(?: \S{1,3})?)\s*", re.IGNORECASE)
 _LAST_WORD = re.compile(r"(?P<base>.*[^\W_]\.?)(?P<apart>[_ ])(?P<unit>\S+)")  # time_min; Temp. °C
 _RATIO = re.compile(r"(?P<base>.*[^\W_])_(?P<above>[^\W_]+)_(?P<below>[^\W_]+)")  # speed_mm_s
+_PER = re.compile(r"[^\W_][^/]+/[^/]+")  # 1e6/mL, U/mL: whatever it is, by a unit
 # One letter behind a space is a unit only of what is measured in it: no catalyst A, no vitamin C
 _OF_LETTER = {
     "h": r"time|\w*zeit|dauer|duration|t", "s": r"time|\w*zeit|dauer|duration|t", "g": r"mass|\w*masse|weight",
@@ -66,7 +67,7 @@ def split_unit(column: str) -> tuple[str, str]:
             fits = not letter or re.search(rf"(?i:\b(?:{_OF_LETTER.get(word, '(?!)')}))$", base)
             unit = UNIT_WORDS.get(word, "") if fits else ""
         else:
-            unit = canonical_unit(word)
+            unit = canonical_unit(word) or (word if _PER.fullmatch(word) and canonical_unit(word.split("/")[1]) else "")
         if unit:
             return base, unit
     return column, ""

@@ -1,12 +1,14 @@
 """Units of measurement: how they are spelled, and what one is in another.
 
-Units of one quantity are converted into each other. No others are: a mass is no share, and a wt% is no vol%.
+Units of one quantity, and ratios of such, are converted into each other. No others are: a mass is no share, and a wt%
+is no vol%.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
 
 # What a last word such as _min stands for; capitals count where the same letter means two things
 UNIT_WORDS = {
@@ -34,23 +36,21 @@ _SCALES: dict[str, dict[str, tuple[float, float]]] = {
     },
     "length": {"nm": (1e-9, 0.0), "µm": (1e-6, 0.0), "mm": (1e-3, 0.0), "cm": (1e-2, 0.0), "m": (1.0, 0.0)},
     "mass": {"µg": (1e-6, 0.0), "mg": (1e-3, 0.0), "g": (1.0, 0.0), "kg": (1e3, 0.0)},
-    "volume": {"µL": (1e-6, 0.0), "mL": (1e-3, 0.0), "L": (1.0, 0.0)},
+    "area": {"mm2": (1e-6, 0.0), "cm2": (1e-4, 0.0), "dm2": (1e-2, 0.0), "m2": (1.0, 0.0)},
+    "volume": {
+        "µL": (1e-6, 0.0), "mL": (1e-3, 0.0), "L": (1.0, 0.0), "mm3": (1e-6, 0.0), "cm3": (1e-3, 0.0),
+        "dm3": (1.0, 0.0), "m3": (1e3, 0.0),
+    },
     "amount": {"µmol": (1e-6, 0.0), "mmol": (1e-3, 0.0), "mol": (1.0, 0.0)},
-    "concentration": {"µmol/L": (1e-6, 0.0), "mmol/L": (1e-3, 0.0), "mol/L": (1.0, 0.0)},
     "frequency": {"rpm": (1 / 60, 0.0), "Hz": (1.0, 0.0), "kHz": (1e3, 0.0)},
     "voltage": {"mV": (1e-3, 0.0), "V": (1.0, 0.0), "kV": (1e3, 0.0)},
     "current": {"mA": (1e-3, 0.0), "A": (1.0, 0.0)},
     "power": {"W": (1.0, 0.0), "kW": (1e3, 0.0)},
     "force": {"N": (1.0, 0.0), "kN": (1e3, 0.0)},
-    "mass concentration": {"mg/L": (1e-3, 0.0), "g/L": (1.0, 0.0), "mg/mL": (1.0, 0.0)},
-    "flow": {
-        "µL/min": (1e-6, 0.0), "mL/min": (1e-3, 0.0), "mL/h": (1e-3 / 60, 0.0), "L/h": (1 / 60, 0.0),
-        "L/min": (1.0, 0.0),
-    },
-    "speed": {"mm/min": (1e-3 / 60, 0.0), "mm/s": (1e-3, 0.0), "m/min": (1 / 60, 0.0), "m/s": (1.0, 0.0)},
-    "feed": {"mm/rev": (1.0, 0.0), "µm/rev": (1e-3, 0.0)},
+    "rotation": {"rev": (1.0, 0.0)},
 }  # fmt: skip
 _QUANTITY = {unit: quantity for quantity, units in _SCALES.items() for unit in units}
+_DIVIDE = ("time", "length", "area", "volume", "mass", "amount", "rotation")  # what stands below in ratios
 _OTHER_SPELLINGS = {
     "°c": "°C", "° C": "°C", "°": "°C", "grad": "°C", "grad c": "°C", "deg c": "°C", "deg": "°C", "°f": "°F",
     "prozent": "%", "proz": "%", "v.h.": "%", "sek": "s", "sekunden": "s", "minuten": "min", "minute": "min",
@@ -58,8 +58,8 @@ _OTHER_SPELLINGS = {
     "u/min": "rpm", "1/min": "rpm", "min-1": "rpm", "upm": "rpm", "µg": "µg", "ug": "µg", "äq": "equiv", "äq.": "equiv",
     "eq.": "equiv", "equiv.": "equiv", "mol-%": "mol%", "mol%": "mol%", "mol %": "mol%", "wt%": "wt%", "wt-%": "wt%",
     "wt %": "wt%", "gew.-%": "wt%", "gew-%": "wt%", "m%": "wt%", "vol%": "vol%", "vol-%": "vol%", "vol.-%": "vol%",
-    "vol %": "vol%", "v/v%": "vol%", "g/l": "g/L", "mg/ml": "mg/mL", "mg/l": "mg/L", "ml/min": "mL/min", "€": "EUR",
-    "mm/u": "mm/rev", "mm/r": "mm/rev", "mol/l": "mol/L", "mmol/l": "mmol/L",
+    "vol %": "vol%", "v/v%": "vol%", "€": "EUR", "mm/u": "mm/rev",
+    "mm/r": "mm/rev",
 }  # fmt: skip
 _EXACT = {**{unit: unit for unit in (*_QUANTITY, *UNIT_WORDS.values())}, **UNIT_WORDS}
 _FOLDED: dict[str, set[str]] = {}
@@ -72,8 +72,7 @@ def canonical_unit(text: str) -> str:
 
     Capitals count where they tell two units apart: mM is none of mm, and M none of m.
     """
-    text = unicodedata.normalize("NFC", " ".join(text.split())).replace("℃", "°C").replace("º", "°")
-    text = re.sub("^[μu](?=[mgLl]|mol)", "µ", text.replace("μ", "µ"))
+    text = spelled_plainly(text)
     text = text.removesuffix(".") if text.removesuffix(".") in _EXACT else text
     if text in _EXACT:
         return _EXACT[text]
@@ -81,12 +80,43 @@ def canonical_unit(text: str) -> str:
         found = _FOLDED.get(spelling, set())
         if len(found) == 1:
             return next(iter(found))
-    return ""
+    above, slash, below = text.partition("/")
+    ratio = f"{canonical_unit(above)}/{canonical_unit(below)}" if slash else ""
+    return ratio if _scale_of(ratio) is not None else ""
+
+
+def spelled_plainly(unit: str) -> str:
+    """A unit, known or not, as others write it too: ``mL/min`` of ``mL·min⁻¹``, ``mAh/cm2`` of ``mAh / cm²``."""
+    text = unicodedata.normalize("NFC", " ".join(unit.split())).replace("℃", "°C").replace("º", "°")
+    text = unicodedata.normalize("NFKC", text.replace("μ", "µ").replace("µ", "\0")).replace("\0", "µ")
+    text = re.sub("^u(?=[mgLl]|mol)", "µ", text.replace("−", "-"))
+    text = re.sub(r"[ ·*]([^\W\d]+)\^?-([123])$", lambda m: f"/{m[1]}{m[2].replace('1', '')}", text)
+    return re.sub(r"\s*([/·*])\s*|\^(?=\d)", r"\1", text)
+
+
+@cache
+def _scale_of(unit: str) -> tuple[str, float, float] | None:
+    """What a unit measures, its factor and its offset; of ratios, as in g/L, by their two units."""
+    if unit in _QUANTITY:
+        return _QUANTITY[unit], *_SCALES[_QUANTITY[unit]][unit]
+    above, _, below = unit.partition("/")
+    if above not in _QUANTITY or _QUANTITY.get(below) not in _DIVIDE or _QUANTITY[above] == _QUANTITY[below]:
+        return None
+    factors = [_SCALES[_QUANTITY[part]][part][0] for part in (above, below)]
+    return f"{_QUANTITY[above]}/{_QUANTITY[below]}", factors[0] / factors[1], 0.0
 
 
 def converts(unit: str, into: str) -> bool:
     """Whether values in the one unit are known in the other."""
-    return unit == into or (unit in _QUANTITY and _QUANTITY[unit] == _QUANTITY.get(into))
+    one, other = _scale_of(unit), _scale_of(into)
+    return _without_marks(unit) == _without_marks(into) or (
+        one is not None and other is not None and one[0] == other[0]
+    )
+
+
+def _without_marks(unit: str) -> str:
+    """mPas of ``mPa·s`` and ``mPa s``."""
+    return re.sub("[ ·*]", "", unit)
 
 
 def quantity_of(unit: str) -> str:
@@ -96,8 +126,10 @@ def quantity_of(unit: str) -> str:
 
 def converted(value: float, unit: str, into: str) -> float:
     """The value in another unit, for units that convert: (a · value + b − b′) / a′, without the dust of arithmetic."""
-    if unit == into:
+    if _without_marks(unit) == _without_marks(into):
         return value
-    scale = _SCALES[_QUANTITY[unit]]
-    (factor, offset), (other_factor, other_offset) = scale[unit], scale[into]
+    one, other = _scale_of(unit), _scale_of(into)
+    if one is None or other is None:
+        raise ValueError(f"{unit} cannot be converted to {into}.")
+    (_, factor, offset), (_, other_factor, other_offset) = one, other
     return float(f"{(factor * value + offset - other_offset) / other_factor:.12g}")

@@ -16,8 +16,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from headstart.campaign.desk import beginning
-from headstart.campaign.desk.changes import save_rules
-from headstart.campaign.desk.history import digest, last_step
+from headstart.campaign.desk.changes import save_ranges, save_rules
+from headstart.campaign.desk.history import Step, digest, last_step
 from headstart.campaign.file import TOML, CampaignFile
 from headstart.campaign.init import CURRENT, CampaignPlan, Looked, look_at, take_columns
 from headstart.campaign.measured import ResultSlip, SlippedResultsError
@@ -37,6 +37,7 @@ from headstart.web.pages.columns import (
     forms_of,
     parameters_in,
     plan_of,
+    ranges_in,
     with_roles,
 )
 from headstart.web.pages.page import desk_of, go, posted, render, waiting
@@ -343,17 +344,24 @@ def _compared(work: DeskWork | None) -> tuple[tuple[PastOf, bytes], ...]:
 
 
 def _show_settings(
-    request: Request, typed: list[tuple[str, str]] | None = None, told: str = "", status: int = 200
+    request: Request,
+    typed: list[tuple[str, str]] | None = None,
+    told: str = "",
+    status: int = 200,
+    ranges: Sequence[ColumnForm] | None = None,
 ) -> Response:
-    """What ``headstart.toml`` says and how it was understood; rules can be changed, ``typed`` with what is wrong."""
+    """What ``headstart.toml`` says; rules and ranges can be changed there, shown as ``typed`` with what is wrong."""
     desk = desk_of(request)
     raw = (desk.folder / TOML).read_bytes()
     file, problem = tried(lambda: read_campaign_file(desk.folder / TOML))
     now, other = _survived(desk.now, "") if file is not None else (None, "")
     rules = [(rule, "") for rule in file.rules] + [("", "")] if file is not None else []
     settings = now.campaign.settings if now is not None else None
+    if ranges is None:
+        ranges = [] if file is None else [c for _, c in ranges_in({}, file.parameters)]
     content = {
         "title": "The campaign",
+        "ranges": ranges,
         "told": told or for_the_page(problem or other),
         "text": raw.decode("utf-8", errors="replace"),
         "file": file,
@@ -380,6 +388,28 @@ def _change_rules(request: Request, form: FormData) -> Response:
         return _show_settings(request, typed, "Nothing was saved: a rule needs another look.", 422)
     except ChangedMeanwhileError as error:
         return _show_settings(request, typed, f"Somebody else was faster: {error}", 409)
+    return _saved(request, step)
+
+
+def _change_ranges(request: Request, form: FormData) -> Response:
+    """Save ranges, steps and choices; a number that is none is told beside its field."""
+    desk = desk_of(request)
+    found = ranges_in(form, read_campaign_file(desk.folder / TOML).parameters)
+    shown = [c for _, c in found]
+    if any(c.wrong for c in shown):
+        return _show_settings(request, told="Nothing was saved: a range needs another look.", status=422, ranges=shown)
+    try:
+        with desk.changing:
+            seen, parameters = str(form.get("seen", "")), [p for p, _ in found]
+            step = save_ranges(desk.folder, seen, parameters, opening=desk.opening)
+    except ChangedMeanwhileError as error:
+        return _show_settings(request, told=f"Somebody else was faster: {error}", status=409, ranges=shown)
+    except InputError as error:
+        return _show_settings(request, told=for_the_page(str(error)), status=422, ranges=shown)
+    return _saved(request, step)
+
+
+def _saved(request: Request, step: Step | None) -> Response:
     return go(request, "/begin", "Nothing was new." if step is None else f"Saved: {step.what}.")
 
 
@@ -388,6 +418,8 @@ ROUTES = (
     Route("/begin/rules", partial(go, path="/begin")),
     Route("/begin/columns", partial(go, path="/begin")),
     Route("/begin/rules", posted(_change_rules), methods=["POST"]),
+    Route("/begin/ranges", partial(go, path="/begin")),
+    Route("/begin/ranges", posted(_change_ranges), methods=["POST"]),
     Route("/begin/files", posted(_upload), methods=["POST"]),
     Route("/begin/own", partial(go, path="/begin")),
     Route("/begin/own", posted(_own), methods=["POST"]),

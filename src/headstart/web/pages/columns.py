@@ -15,7 +15,7 @@ from headstart.sources.files.cells import number
 from headstart.sources.files.names import split_unit
 from headstart.sources.files.tables import Table
 from headstart.sources.parameters import Kind, Parameter
-from headstart.sources.roles import is_lot, no_parameter
+from headstart.sources.roles import is_lot, no_parameter, perhaps_measured
 
 ROLES = {
     "parameter": "parameter (can be set)",
@@ -83,6 +83,10 @@ def with_roles(columns: Sequence[ColumnForm], taken: ColumnsTaken) -> list[Colum
     counting = taken.counting
     same = {one.name: one for one in taken.same}
     every = [[True] * len(table.rows) for table in taken.tables]
+    left_out = {
+        c.name: "" if c.name in goals else no_parameter(c.name, taken.tables, every, list(goals)) for c in columns
+    }
+    settings = [name for name, why in left_out.items() if not why and name not in (*goals, *taken.rename)]
     found = []
     for c in columns:
         if c.name in taken.rename:
@@ -90,7 +94,7 @@ def with_roles(columns: Sequence[ColumnForm], taken: ColumnsTaken) -> list[Colum
             why = same[one].reason(c.name) if one in same else ""
             found.append(replace(c, fields={"role": "parameter", "same": one}, said=why))
             continue
-        why = "" if c.name in goals else no_parameter(c.name, taken.tables, every, list(goals))
+        why = left_out[c.name]
         role, doubt = "ignore" if why else "parameter", ""
         if c.name in goals:
             role = "maximise" if goals[c.name].maximize else "minimise"
@@ -101,6 +105,8 @@ def with_roles(columns: Sequence[ColumnForm], taken: ColumnsTaken) -> list[Colum
                 doubt = "nothing says whether it is to be high or low"
         elif is_lot(c.name) and role == "ignore":
             doubt = str(why)
+        elif c.name in settings and c.told.get("role") != "parameter":
+            doubt = perhaps_measured(c.name, taken.tables, list(goals), settings)
         others = {other: same[c.name].reason(other) for other in same[c.name].others} if c.name in same else {}
         if c.name in same and same[c.name].doubtful:
             doubt = "; ".join(f"{other}: {reason}" for other, reason in others.items())
@@ -201,27 +207,48 @@ def parameters_in(columns: Sequence[ColumnForm], looked: Looked) -> tuple[dict[s
             shown.append(replace(c, said=why, fields={**c.fields, **role}, understood=aim))
             continue
         wrong: dict[str, str] = {}
-        p = _corrected(c, guess.parameter, wrong)
+        p = corrected(c, guess.parameter, wrong)
         if not wrong:
             found[c.name] = p
         reasons = "; ".join(dict.fromkeys(reason for reason in guess.reasons.values() if reason))
-        numbers = p.kind in (Kind.FLOAT, Kind.INT)
-        fields = {
-            "role": "parameter",
-            "kind": p.kind.value,
-            "low": f"{p.low:g}" if numbers else "",
-            "high": f"{p.high:g}" if numbers else "",
-            "step": "" if p.step is None else f"{p.step:g}",
-            "value": str(p.value),
-            "unit": p.unit,
-            "choices": ", ".join(p.choices),
-            "log": "on" if p.log else "",
-        }
+        fields = fields_of(p)
         kept = c.told if wrong else {one: fields.get(one, text) if text else text for one, text in c.told.items()}
         shown.append(
             replace(c, said=reasons, wrong=wrong, fields={**c.fields, **fields}, told=kept, understood=range_of(p))
         )
     return found, shown
+
+
+def fields_of(p: Parameter) -> dict[str, str]:
+    """What stands in the fields of a parameter."""
+    numbers = p.kind in (Kind.FLOAT, Kind.INT)
+    return {
+        "role": "parameter",
+        "kind": p.kind.value,
+        "low": f"{p.low:.12g}" if numbers else "",
+        "high": f"{p.high:.12g}" if numbers else "",
+        "step": "" if p.step is None else f"{p.step:.12g}",
+        "value": str(p.value),
+        "unit": p.unit,
+        "choices": ", ".join(p.choices),
+        "log": "on" if p.log else "",
+    }
+
+
+def ranges_in(form: Mapping[str, Any], parameters: Sequence[Parameter]) -> list[tuple[Parameter, ColumnForm]]:
+    """The parameters of a campaign with the ranges, steps and choices as typed (low0, high0 …), and their fields."""
+    found = []
+    for i, p in enumerate(parameters):
+        shown = fields_of(p)
+        typed = {
+            one: str(form[f"{one}{i}"]).strip() for one in ("low", "high", "step", "choices") if f"{one}{i}" in form
+        }
+        wrong: dict[str, str] = {}
+        c = ColumnForm(
+            p.name, shown, told={one: text for one, text in typed.items() if text != shown[one]}, wrong=wrong
+        )
+        found.append((p if not c.told else corrected(c, p, wrong), c))
+    return found
 
 
 def range_of(p: Parameter) -> str:
@@ -242,7 +269,7 @@ def bounds_of(column: ResultColumn) -> str:
     return f"{way}{ends} {column.unit}".rstrip()
 
 
-def _corrected(c: ColumnForm, guess: Parameter, wrong: dict[str, str]) -> Parameter:
+def corrected(c: ColumnForm, guess: Parameter, wrong: dict[str, str]) -> Parameter:
     """The guess with what was told; a number that is emptied is guessed again, a step or a unit is taken out."""
     told = c.told
     kind = Kind(told["kind"]) if told.get("kind") in [k.value for k in Kind] else guess.kind
@@ -267,9 +294,9 @@ def _corrected(c: ColumnForm, guess: Parameter, wrong: dict[str, str]) -> Parame
     log = told["log"] == "on" if "log" in told else guess.log
     if wrong or low is None or high is None:
         return guess
-    corrected = Parameter(c.name, kind, low=low, high=high, log=log, step=step, unit=unit)
-    wrong.update([corrected.wrong] if corrected.wrong else [])
-    return corrected
+    p = replace(guess, kind=kind, low=low, high=high, log=log, step=step, unit=unit)
+    wrong.update([p.wrong] if p.wrong else [])
+    return p
 
 
 def _field(told: Mapping[str, str], name: str, guess: float | None, wrong: dict[str, str]) -> float | None:

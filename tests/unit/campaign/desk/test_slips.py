@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,8 @@ from headstart.campaign.desk.changes import add_row, save_results, say_right
 from headstart.campaign.desk.contents import PastKept
 from headstart.campaign.desk.history import digest, undo_step
 from headstart.campaign.measured import SlippedResultsError
-from headstart.campaign.toml.reading import read_campaign_file
-from headstart.campaign.toml.writing import with_rules, with_told_cells
+from headstart.campaign.toml.reading import campaign_file_in, read_campaign_file
+from headstart.campaign.toml.writing import with_ranges, with_rules, with_told_cells
 from headstart.errors import InputError, UnusableCellsError
 
 ROWS = "x,s,y\n0.1,u,1.5\n0.2,v,\n0.3,u,\n"
@@ -116,3 +117,27 @@ def test_rules_are_changed_taken_out_and_added(tmp_path: Path) -> None:
     path.write_text(new)
     assert read_campaign_file(path).rules == ("x <= 0.75", 'not (s = "v" and x > 0.5)')
     assert with_rules(raw, path, ["x <= 0.5", "x >= 0.1"]) == raw
+
+
+def test_ranges_are_changed_in_their_lines(tmp_path: Path) -> None:
+    """Comments stay, a step is added and taken out, a list of choices may have a stroke or a sign in it."""
+    path = make(tmp_path) / "headstart.toml"
+    text = (
+        path.read_text().replace("low = 0.0\n", "low = 0.0  # the pump\n").replace('["u", "v"]', '["u", "v"]  # "#1"')
+    )
+    raw = text.encode()
+    x, s = campaign_file_in(text, path).parameters
+    new = with_ranges(
+        raw, path, [replace(x, low=0.125, step=0.125), replace(s, choices=("v", "w #2"), withdrawn=("u",))]
+    )
+    assert "low = 0.125  # the pump" in new.decode()
+    assert 'choices = ["v", "w #2"]  # "#1"' in new.decode()
+    x, s = campaign_file_in(new.decode(), path).parameters
+    assert (x.low, x.step, s.choices, s.withdrawn) == (0.125, 0.125, ("v", "w #2"), ("u",))
+    again = with_ranges(new, path, [replace(x, step=None), replace(s, choices=("u", "v"), withdrawn=())]).decode()
+    assert "step" not in again
+    assert "withdrawn" not in again
+    assert with_ranges(raw, path, campaign_file_in(text, path).parameters) == raw
+    odd = text.replace('["u", "v"]', '[\n"u",\n"v"]').encode()
+    with pytest.raises(InputError, match="Edit the file itself"):
+        with_ranges(odd, path, [x, replace(s, choices=("v", "w"))])

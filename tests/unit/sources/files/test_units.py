@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headstart.sources.files.units import canonical_unit, converted, converts
+from headstart.sources.files.units import canonical_unit, converted, converts, spelled_plainly
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,12 @@ from headstart.sources.files.units import canonical_unit, converted, converts
         (760.0, "torr", "atm", 1.0),
         (2.0, "g", "mg", 2000.0),
         (60.0, "rpm", "Hz", 1.0),
+        (1.0, "A/dm2", "mA/cm2", 10.0),
+        (2.0, "kg/m3", "g/L", 2.0),
+        (3.0, "L/h", "mL/min", 50.0),
+        (5.0, "K/min", "°C/min", 5.0),
+        (9.0, "°F/min", "K/min", 5.0),
+        (300.0, "mPa·s", "mPa s", 300.0),
     ],
 )
 def test_known_conversions(value: float, unit: str, into: str, expected: float) -> None:
@@ -30,7 +36,8 @@ def test_known_conversions(value: float, unit: str, into: str, expected: float) 
     assert converted(value, unit, into) == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize(("unit", "into"), [("g", "%"), ("K", "min"), ("%", "wt%"), ("mol", "mol/L"), ("%", "ppm")])
+@pytest.mark.parametrize(("unit", "into"), [("g", "%"), ("K", "min"), ("%", "wt%"), ("mol", "mol/L"), ("%", "ppm"),
+                                            ("K/min", "°C"), ("g/g", "mg"), ("mg/g", "1")])  # fmt: skip
 def test_other_units_are_not_converted(unit: str, into: str) -> None:
     """A mass is no share."""
     assert not converts(unit, into)
@@ -47,8 +54,16 @@ def test_there_and_back_is_the_same(value: float, units: tuple[str, str]) -> Non
     ("text", "unit"),
     [("°C", "°C"), ("° c", "°C"), ("deg C", "°C"), ("Minuten", "min"), ("MIN", "min"), ("Min.", "min"), ("M", "mol/L"),
      ("mM", "mmol/L"), ("mm", "mm"), ("μm", "µm"), ("ul", "µL"), ("Std", "h"), ("u/min", "rpm"), ("apples", ""),
-     ("", ""), ("MM", "")],
+     ("", ""), ("MM", ""), ("kg/m³", "kg/m3"), ("kg m-3", "kg/m3"), ("mL·min⁻¹", "mL/min"), ("mg / ml", "mg/mL"),
+     ("mol l−1", "mol/L"), ("µL/min", "µL/min"), ("mm/U", "mm/rev"), ("mg/g", ""), ("M/min", "")],
 )  # fmt: skip
 def test_spellings(text: str, unit: str) -> None:
     """Capitals count where they tell units apart."""
     assert canonical_unit(text) == unit
+
+
+@pytest.mark.parametrize(("text", "other"), [("mAh/cm²", "mAh cm^-2"), ("U/mL", "U / mL"), ("€/m³", "€/m3")])
+def test_unknown_units_are_compared_however_they_are_set(text: str, other: str) -> None:
+    """A raised digit, a negative power and a stroke say the same."""
+    assert spelled_plainly(text) == spelled_plainly(other)
+    assert converts(spelled_plainly(text), spelled_plainly(other))
