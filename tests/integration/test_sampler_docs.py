@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import inspect
 import re
 import sys
 from pathlib import Path
@@ -34,6 +35,17 @@ def test_the_code_in_the_page_runs(
     assert float(best) < 0.05
     (shown,) = blocks(PAGE, "text")
     assert shown in printed
+
+
+def test_every_argument_is_shown_once_with_an_example() -> None:
+    """In the block of the section, which runs with the others, each with a comment."""
+    (block,) = [block for block in blocks(PAGE) if "warn_independent_sampling" in block]
+    (call,) = [node for node in ast.walk(ast.parse(block)) if isinstance(node, ast.Call) and len(node.keywords) > 9]
+    shown = [keyword.arg for keyword in call.keywords]
+    arguments = list(inspect.signature(TransferSampler).parameters)
+    assert sorted(shown) == sorted(arguments[1:])
+    lines = block.splitlines()
+    assert all("  # " in lines[keyword.lineno - 1] for keyword in call.keywords)
 
 
 def test_the_folder_for_optunahub_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:

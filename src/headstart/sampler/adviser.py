@@ -17,6 +17,7 @@ import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,19 +34,20 @@ from headstart.decide.acquisition import Acquisition
 from headstart.decide.domain import Candidates, Domain
 from headstart.decide.stopping import Outlook, outlook
 from headstart.decide.suggest import suggest
-from headstart.errors import NoPlaceError, NoPointLeftError, NumericalError
+from headstart.errors import InputError, NoPlaceError, NoPointLeftError, NumericalError, nearest
 from headstart.gp.fit import generator_from
-from headstart.models.auto.explanation import Explanation, explain
 from headstart.models.learning import LearningProgress
+from headstart.models.model import observed
 from headstart.models.outcomes import OutcomePosteriors
-from headstart.sampler.explanation import Suggested
+from headstart.sampler.explanation import StudyExplanation, Suggested, explained, not_explained
 from headstart.sampler.outcomes import SourceFitter, StudyPriors
 from headstart.sampler.settings import SettingConstraints, TrialDomain, not_kept, values_of_late_parameter
 from headstart.sampler.space import StudySnapshot, as_asked, clip_value
 from headstart.sampler.trials import EncodedTrials, count_same, fixed_parameters, note, noted
-from headstart.sources.alignment import infinite_in_words, outliers_in_words
+from headstart.sources.alignment import infinite_in_words, outliers_in_words, own_outliers
 from headstart.sources.forms.naming import errors_of_trials
 from headstart.sources.optuna_api import set_attributes
+from headstart.sources.raw import finite
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -181,7 +183,13 @@ class Adviser:
         return self._late_value(study, trial, name, own, {**params, **trial.params})
 
     def begin(self, study: Study, trial: FrozenTrial) -> None:
-        """Raise an ``InputError`` if a rule is about an unknown parameter; warn of rules that the trial breaks."""
+        """Raise an ``InputError`` if the study or a rule asks for what there is not; warn of rules the trial breaks."""
+        self.fitter.require(study)
+        if self.acquisition is Acquisition.LCB and len(study.directions) > 1:
+            raise InputError(
+                f"acquisition='ucb' is the bound of one objective, but the study has {len(study.directions)}. Use "
+                "acquisition='logei', the default, or make constraints of the others."
+            )
         if self.settings:
             params = fixed_parameters(trial)
             for rule in self._rules(self.fitter.read(study)):
@@ -220,7 +228,7 @@ class Adviser:
                 f"Every candidate that may be tried ({len(allowed.rows)}) was tried or is awaited: from now on they "
                 "are tried again."
             )
-        return Suggested(number, params, x, fitted, known, remarks)
+        return Suggested(number, params, x, fitted, known, partial(self.outlook, now.study), remarks)
 
     def _choose(self, known: OutcomePosteriors, domain: Domain, trials: EncodedTrials, seed: int) -> Float[Tensor, "d"]:
         """The best point that is neither pending nor, where points are tried once, finished; if all are, the best.
@@ -247,8 +255,13 @@ class Adviser:
         return free[(mean - self.beta * var.sqrt()).argmin()]
 
     def _avoided(self, domain: Domain, trials: EncodedTrials) -> Float[Tensor, "n d"] | None:
-        """The finished points, where a point is tried again only when all others were tried."""
-        return trials.X if self.deterministic or isinstance(domain, Candidates) else None
+        """The finished points, where a point is tried again only when all others were tried.
+
+        It is so for a deterministic objective and for listed candidates. Of other spaces with few points it is so until
+        a repeated trial has another result: as long as nothing shows noise, an untried point says more.
+        """
+        listed = domain.listing is not None and not trials.noisy
+        return trials.X if self.deterministic or isinstance(domain, Candidates) or listed else None
 
     def _best(
         self,
@@ -328,14 +341,31 @@ class Adviser:
             return "it is no part of the space that was given"
         return "no source and no finished trial has it"
 
-    def explain(self, study: Study, outcome: str | None = None) -> Explanation:
-        """Verdicts on the sources of an outcome after the study's own results, without a suggestion."""
+    def explain(self, study: Study | None, outcome: str | int | None = None) -> StudyExplanation:
+        """Verdicts on the sources of an outcome after the study's results, or those of the latest suggestion."""
         with self._lock, _on_cpu():
-            now = self.fitter.read(study)
-            fitted = self.fitter.fit(now)
-            target = fitted.results(fitted.encode(now.trials), outcome)
-            prior = fitted.prior if outcome is None else fitted.priors[outcome]
-        return explain(prior, target, target.X[:0])
+            if study is not None:
+                now, look = self.fitter.read(study), partial(self.outlook, study)
+                if not now.distributions:
+                    why = "No parameter is known before the first trial, so there is nothing to explain."
+                    return not_explained(why, str(self.fitter.sources), look=look)
+                fitted = self.fitter.fit(now)
+                trials = fitted.encode(now.trials)
+                name = fitted.name_of(outcome)
+                target, remarks = fitted.results(trials, name), self._remarks(fitted, trials)
+                posterior, X = None, target.X[:0]
+            elif self.last is not None:
+                fitted, remarks, look = self.last.fitted, self.last.remarks, self.last.look
+                name = fitted.name_of(outcome)
+                posterior, X = self.last.known[name], self.last.x.unsqueeze(0)
+                target = observed(posterior)
+            else:
+                return not_explained(
+                    "Nothing was suggested yet, so there is nothing to explain; explain(study) is about a study that "
+                    "was loaded.",
+                    str(self.fitter.sources),
+                )
+        return explained(fitted, target, X, outcome=name, posterior=posterior, remarks=remarks, look=look)
 
     def outlook(self, study: Study) -> Outlook:
         """What the next trials of the study are expected to gain."""
@@ -359,7 +389,12 @@ class Adviser:
     def _warn_of(self, now: StudySnapshot, fitted: StudyPriors, known: OutcomePosteriors) -> None:
         """Before the trial costs anything: what may be wrong with the sources, the space or the stated errors."""
         for decision in fitted.alignment.warnings:
-            self.log.warn(f"{decision} (see sampler.report)")
+            self.log.warn(f"{decision} (see sampler.explain())")
+        tried = any(trial.state == TrialState.COMPLETE and trial.params for trial in now.trials)
+        for name in self.fitter.fill if tried else ():
+            if name not in now.all_known:
+                told = f"fill gives a value for {name!r}, but no source and no trial has such a parameter."
+                self.log.warn(f"{told} {nearest(name, now.all_known)}")
         for name in now.dropped:
             self.log.warn(f"{name}: the latest trials have not asked for it, so it is not chosen any more.")
         for attribute in self.fitter.errors.every:
@@ -374,14 +409,18 @@ class Adviser:
             )
 
     def _remarks(self, fitted: StudyPriors, trials: EncodedTrials) -> tuple[str, ...]:
-        """Remarks on the study's own results of its one outcome; outliers are also logged, once."""
-        if len(fitted.priors) > 1:
-            return ()
-        values, numbers = trials.values.tolist(), [trial.number for trial in trials.finished]
-        far = outliers_in_words(fitted.prior, fitted.results(trials), values, numbers, "trial")
-        if far:
-            self.log.warn(f"This study: {far} (see sampler.report)", key="outliers")
-        return tuple(remark for remark in (far, infinite_in_words(values)) if remark)
+        """Remarks on the study's own results; outliers are also logged, each once."""
+        found = []
+        for name, prior in fitted.priors.items():
+            values, target = fitted.values(name, trials), fitted.results(trials, name)
+            there = ~np.isnan(finite(values))
+            numbers = [trial.number for trial, own in zip(trials.finished, there, strict=True) if own]
+            of = f"{name}: " if len(fitted.priors) > 1 else ""
+            if far := outliers_in_words(prior, target, values[there].tolist(), numbers, "trial"):
+                which = [number for number, own in zip(numbers, own_outliers(prior, target), strict=True) if own]
+                self.log.warn(f"This study: {of}{far} (see sampler.explain())", key=f"outliers {name} {which}")
+            found += [f"{of}{remark}" for remark in (far, infinite_in_words(values[there].tolist())) if remark]
+        return tuple(found)
 
     def seed(self, number: int, purpose: int | str = "fit") -> int:
         """A seed of the trial's own, so that workers with equal seeds do not draw alike."""

@@ -13,15 +13,18 @@ study's database, so there are few. Only AUTO weighs its sources; other models g
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+import html
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headstart.data.dataset import task_name
+from headstart.data.dataset import Dataset, task_name
+from headstart.decide.stopping import Outlook
+from headstart.errors import InputError
 from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.explanation import (
     Explanation,
@@ -33,7 +36,7 @@ from headstart.models.auto.explanation import (
 )
 from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.family import model_name
-from headstart.models.model import Prior, observed
+from headstart.models.model import Prior
 from headstart.models.outcomes import OutcomePosteriors
 from headstart.models.posterior import TransferPosterior
 from headstart.sampler.outcomes import StudyPriors
@@ -46,15 +49,52 @@ _DIGITS = 3
 _LONG_NAME = 80  # characters; a database bounds the length of a key
 
 
+@dataclass(frozen=True, slots=True)
+class StudyExplanation(Explanation):
+    """The verdicts on the sources of a study, and how each was brought into its search space. Print it.
+
+    It is an ``Explanation``: its numbers (``to_frame()``) and its picture (``plot_sources``) are those of the verdicts.
+
+    Args:
+        report: A heading for each source, and a line for each decision that it took; "!" marks those that may cost
+            something.
+        nothing: Why there are no verdicts; "" where there are.
+        look: What computes the outlook.
+    """
+
+    report: str = ""
+    nothing: str = ""
+    look: Callable[[], Outlook] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def outlook(self) -> Outlook:
+        """Whether it pays to go on with the study as it is now; computed when asked for."""
+        if self.look is None:
+            raise InputError("Nothing was suggested yet, so no study is known: take the outlook of explain(study).")
+        return self.look()
+
+    def __str__(self) -> str:
+        """The verdicts, what the prediction rests on, and what was done about every source."""
+        return f"{self.nothing or Explanation.__str__(self)}\n\n{self.report}"
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook: the verdicts as a table."""
+        told = Explanation.__str__(self).splitlines()[len(self.sources) :]
+        rows = [(s.name, s.rows, s.verdict, s.explained) for s in self.sources]
+        verdicts = _table(("source", "rows", "verdict", "why"), rows) if rows else ""
+        return verdicts + _paragraph(self.nothing or "\n".join(told)) + f"<pre>{html.escape(self.report)}</pre>"
+
+
 @dataclass(frozen=True, repr=False)
 class Suggested:
-    """A suggestion and everything it rests on."""
+    """A suggestion, what is expected of it, what it rests on, and whether it pays to go on. Print it."""
 
     trial_number: int
     params: dict[str, Any]
     x: Float[Tensor, "d"]  # the parameters in the unit cube of ``alignment.space``
     fitted: StudyPriors
     known: OutcomePosteriors
+    look: Callable[[], Outlook] = field(compare=False)
     remarks: tuple[str, ...] = ()  # on the study's own results
     drawn: dict[str, str] = field(default_factory=dict)  # parameters asked for besides: who drew them, and why
 
@@ -68,12 +108,10 @@ class Suggested:
         """The posterior of the first objective, to be minimised."""
         return self.known.posteriors[0]
 
-    def explain(self, outcome: str | None = None) -> Explanation:
-        """Verdicts on the sources of an outcome, by default the first objective, and what the prediction rests on."""
-        name = self.known.outcomes.names[0] if outcome is None else outcome
-        posterior = self.known[name]
-        target = replace(observed(posterior), name="this study")
-        return explain(self.fitted.priors[name], target, self.x.unsqueeze(0), posterior=posterior)
+    @property
+    def outlook(self) -> Outlook:
+        """Whether it pays to go on with the study as it is now; computed when asked for, as by printing this."""
+        return self.look()
 
     @property
     def attributes(self) -> dict[str, str | float]:
@@ -87,21 +125,28 @@ class Suggested:
             found |= {f"{_PREFIX}{name}, {key.removeprefix(_PREFIX)}": value for key, value in texts.items()}
         return found
 
-    @property
-    def report(self) -> str:
-        """How the sources were brought into the space of the study, and remarks on its own results."""
-        own = [f"this study: {self.posterior.train_targets.shape[-1]} results", *(f"  ! {r}" for r in self.remarks)]
-        return "\n".join([str(self.alignment), *(own if self.remarks else ())])
-
     def __repr__(self) -> str:
         """On one screen: what is to be tried, what is expected of it, and from how much."""
         values = ", ".join(f"{name}={value!r}" for name, value in self.params.items())
+        return "\n".join([f"Trial {self.trial_number}: {values}", *self._expected(), *self._rests_on()])
+
+    def __str__(self) -> str:
+        """The same, and whether it pays to go on."""
+        return f"{self!r}\n{self.outlook}"
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook: the parameters as a table."""
+        head = f"<p><b>Trial {self.trial_number}</b></p>"
+        told = "\n".join([*self._expected(), *self._rests_on(), str(self.outlook)])
+        return head + _table(("parameter", "value"), list(self.params.items())) + _paragraph(told)
+
+    def _rests_on(self) -> list[str]:
+        """How much is known, remarks on the study's results, and parameters that others drew."""
         used = zip(self.alignment.tasks, self.alignment.rows, strict=True)
         sources = ", ".join(f"{task.name} ({len(rows)} rows)" for task, rows in used) or "no sources"
         known = f"known: {self.posterior.train_targets.shape[-1]} results of this study; {sources}"
-        lines = [f"Trial {self.trial_number}: {values}", *self._expected(), known]
         drawn = [f"{name} was drawn by {by_whom_and_why}" for name, by_whom_and_why in self.drawn.items()]
-        return "\n".join([*lines, *self.remarks, *drawn])
+        return [known, *self.remarks, *drawn]
 
     def _expected(self) -> list[str]:
         """A line for every outcome, and one for the constraints."""
@@ -116,6 +161,49 @@ class Suggested:
         if outcomes.limits:
             lines.append(f"all constraints hold with a probability of {float(self.known.probability_within(X)):.0%}")
         return lines
+
+
+def explained(
+    fitted: StudyPriors,
+    target: Dataset,
+    X: Float[Tensor, "m d"],
+    *,
+    outcome: str,
+    posterior: TransferPosterior | None,
+    remarks: Sequence[str],
+    look: Callable[[], Outlook],
+) -> StudyExplanation:
+    """The verdicts on the sources of an outcome after the study's results, and how they were brought into its space."""
+    prior, told = fitted.priors[outcome], [f"this study: {target.n} results", *(f"  ! {one}" for one in remarks)]
+    report = "\n".join([str(fitted.alignment), *(told if remarks else ())])
+    if isinstance(prior, AutoPrior):
+        found = explain(prior, replace(target, name="this study"), X, posterior=posterior)
+        own = {one.name: getattr(found, one.name) for one in fields(found)}
+        return StudyExplanation(**own, report=report, look=look)
+    of = f" for {outcome!r}" if len(fitted.priors) > 1 else ""
+    if prior.sources:
+        why = f'Only AUTO, model="auto", weighs its sources and can say why; the model is {model_name(prior.model)}.'
+    elif fitted.alignment.decisions:
+        why = f"No source can be used{of}: what was found is below. Every suggestion rests on this study's own results."
+    else:
+        why = f"There are no sources{of}, so there is nothing to judge: the study starts from scratch."
+    return not_explained(why, report, n=target.n, look=look)
+
+
+def not_explained(why: str, report: str, *, n: int = 0, look: Callable[[], Outlook] | None = None) -> StudyExplanation:
+    """No verdicts, and why."""
+    return StudyExplanation((), {}, (), n, {}, {}, "", target="this study", report=report, nothing=why, look=look)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """An HTML table."""
+    cells = [("th", heads), *(("td", row) for row in rows)]
+    lines = ("".join(f"<{tag}>{html.escape(str(cell))}</{tag}>" for cell in row) for tag, row in cells)
+    return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+
+
+def _paragraph(text: str) -> str:
+    return f"<p>{html.escape(text).replace(chr(10), '<br>')}</p>"
 
 
 def attributes_of(prior: Prior, posterior: TransferPosterior) -> dict[str, str | float]:

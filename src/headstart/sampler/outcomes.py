@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from headstart.data.dataset import Dataset
 from headstart.data.outcomes import MOST_GOALS, Goal, Limit, Outcomes
 from headstart.data.ranges import Distribution
-from headstart.errors import InputError, NothingInCommonError
+from headstart.errors import InputError, NothingInCommonError, nearest
 from headstart.models.family import GPBO
 from headstart.models.fitcache import fit_key
 from headstart.models.learning import LearnContext
@@ -31,7 +32,7 @@ from headstart.sampler.trials import EncodedTrials, encode_trials
 from headstart.sources.alignment import Alignment, align, any_result, split, turned_round, with_outliers
 from headstart.sources.forms.naming import ErrorNames, errors_of_trials
 from headstart.sources.forms.studies import is_same_study
-from headstart.sources.objectives import of_goals
+from headstart.sources.objectives import called, of_goals
 from headstart.sources.optuna_api import constraints_of
 from headstart.sources.raw import RawObjective, RawTask, error_var, finite
 
@@ -59,6 +60,11 @@ class StudyPriors:
         """The prior of the first objective."""
         return next(iter(self.priors.values()))
 
+    def name_of(self, outcome: str | int | None) -> str:
+        """The outcome that is asked about, an objective by its name or number; one that there is not is refused."""
+        goal = called(str(outcome or 0), [goal.name for goal in self.outcomes.goals])
+        return self.outcomes[str(outcome)].name if goal is None else goal
+
     def encode(self, trials: Sequence[FrozenTrial], own: int = -1) -> EncodedTrials:
         """The trials of the study in its space, but for number ``own``."""
         minimize = not self.outcomes.goals[0].maximize
@@ -69,21 +75,27 @@ class StudyPriors:
         priors = OutcomePriors(self.outcomes, tuple(self.priors.values()), self.alignment.space.d)
         return priors.condition({name: self._measured(name, encoded) for name in self.priors}, seed=seed)
 
-    def results(self, encoded: EncodedTrials, outcome: str | None = None) -> Dataset:
+    def results(self, encoded: EncodedTrials, outcome: str | int | None = None) -> Dataset:
         """The results of an outcome, by default the first objective, smaller being better."""
-        own = self.outcomes[self.outcomes.names[0] if outcome is None else outcome]
-        return own.signed(self._measured(own.name, encoded))
+        name = self.name_of(outcome)
+        return self.outcomes[name].signed(self._measured(name, encoded))
+
+    def values(self, name: str, encoded: EncodedTrials) -> NDArray[np.float64]:
+        """The values of an outcome in every finished trial, NaN where it was not measured."""
+        place, trials = self.outcomes.names.index(name), encoded.finished
+        if place == 0:
+            return encoded.values
+        if place < len(self.outcomes.goals):
+            found = [trial.values[place] if trial.values else math.nan for trial in trials]
+        else:
+            key = name.removeprefix(_CONSTRAINT)
+            found = [constraints_of(trial).get(key, math.nan) for trial in trials]
+        return np.array(found, dtype=np.float64)
 
     def _measured(self, name: str, encoded: EncodedTrials) -> Dataset:
         """The results of an outcome as measured, with the errors that are known."""
         place, trials, error = self.outcomes.names.index(name), encoded.finished, None
-        if place == 0:
-            values = encoded.values
-        elif place < len(self.outcomes.goals):
-            values = np.array([trial.values[place] if trial.values else math.nan for trial in trials], dtype=np.float64)
-        else:
-            key = name.removeprefix(_CONSTRAINT)
-            values = np.array([constraints_of(trial).get(key, math.nan) for trial in trials], dtype=np.float64)
+        values = self.values(name, encoded)
         if place < len(self.errors):
             error, _ = errors_of_trials(trials, self.errors[place], "this study")
         y = finite(values)
@@ -123,7 +135,7 @@ class SourceFitter:
                 f"{'; '.join(str(decision) for decision in found.decisions)}."
             )
         for decision in found.warnings:
-            self.warn(f"{decision} (see sampler.report)")
+            self.warn(f"{decision} (see sampler.explain())")
 
     def read(self, study: Study) -> StudySnapshot:
         """The study as it is now."""
@@ -137,19 +149,44 @@ class SourceFitter:
         """The sources but the study itself, which would count twice, and what they know of the space."""
         name = study.study_name
         if name not in self._of_study:
+            _require_few_objectives(study)
             own = tuple(task for task in self.sources if not is_same_study(task, study))
             if len(own) < len(self.sources):
                 self.warn(
                     f"The study {name!r} is one of its own sources, and is left out of them: its trials count as they "
                     "are."
                 )
+            self._require_errors(study, own)
             self._of_study[name] = own, SourceSpace.of(own, self.listed)
         return self._of_study[name]
+
+    def require(self, study: Study) -> None:
+        """Raise an ``InputError`` if the study has too many objectives, or ``error`` names one that there is not."""
+        self._known_of(study)
+
+    def _require_errors(self, study: Study, sources: Sequence[RawTask]) -> None:
+        names = [goal.name for goal in _goals_of(study)]
+        every = [names, *([*task.results, *filter(None, task.named)] for task in sources)]
+        for name in self.errors.own:
+            if not any(called(name, own) for own in every):
+                known = dict.fromkeys(one for own in every for one in own)
+                raise InputError(f"error: there is no objective {name!r}. {nearest(name, known)}")
+
+    def _warn_of_constraints(self, trials: Sequence[FrozenTrial], sources: Sequence[RawTask]) -> None:
+        """Of constraints that the sources know and that no finished trial has set."""
+        finished = [constraints_of(trial) for trial in trials if trial.state == TrialState.COMPLETE]
+        for key in dict.fromkeys(key for task in sources for key in task.constraints) if finished else ():
+            if not any(key in own for own in finished):
+                self.warn(
+                    f"The sources have the constraint {key!r}, but no finished trial has set it, so it does not count. "
+                    f"Call trial.set_constraint({key!r}, value) in the objective, or give constraints_func."
+                )
 
     def fit(self, now: StudySnapshot) -> StudyPriors:
         """What the sources teach about the study; the latest is kept."""
         study, (sources, _) = now.study, self._known_of(now.study)
         outcomes = _outcomes_of(study, now.trials, sources)
+        self._warn_of_constraints(now.trials, sources)
         elsewhere = {name for trial in now.trials for name in trial.distributions}
         asked = (study.study_name, now, elsewhere, outcomes)
         if self._latest is None or self._latest[0] != asked:
@@ -191,8 +228,11 @@ class SourceFitter:
             (prior,) = priors.values()
             alignment = with_outliers(alignment, prior.outliers).noting(report.note for report in prior.fit_reports)
         else:
-            decisions = (*alignment.decisions, *turned_round(measured, outcomes))
-            alignment = replace(alignment, decisions=decisions)
+            found = turned_round(measured, outcomes)
+            for name, own in parts.items():
+                far = with_outliers(replace(own, decisions=()), priors[name].outliers).decisions
+                found += [replace(decision, what=f"{name}: {decision.what}") for decision in far]
+            alignment = replace(alignment, decisions=(*alignment.decisions, *found))
         return StudyPriors(alignment, outcomes, priors, self.fill, errors)
 
     def _learn(self, sources: Sequence[Dataset]) -> Prior:
@@ -216,21 +256,27 @@ def _metric_names(study: Study) -> list[str] | None:
     return getattr(study, "metric_names", None)  # the part of a study that Hyperband shows has none
 
 
-def _outcomes_of(study: Study, trials: Sequence[FrozenTrial], sources: Sequence[RawTask]) -> Outcomes:
-    """What is measured in the study: its objectives, and the constraints of its trials, or of its sources."""
+def _goals_of(study: Study) -> tuple[Goal, ...]:
+    """The objectives of the study by metric name or number."""
+    names = _metric_names(study) or map(str, range(len(study.directions)))
+    ways = (direction == StudyDirection.MAXIMIZE for direction in study.directions)
+    return tuple(Goal(name, maximize=larger) for name, larger in zip(names, ways, strict=True))
+
+
+def _require_few_objectives(study: Study) -> None:
     if len(study.directions) > MOST_GOALS:
         raise InputError(
             f"TransferSampler weighs at most {MOST_GOALS} objectives against each other, but the study has "
             f"{len(study.directions)}. Make constraints of those that only have to be good enough."
         )
+
+
+def _outcomes_of(study: Study, trials: Sequence[FrozenTrial], sources: Sequence[RawTask]) -> Outcomes:
+    """What is measured in the study: its objectives, and the constraints of its trials, or of its sources."""
     finished = [trial for trial in trials if trial.state == TrialState.COMPLETE]
     known = [constraints_of(trial) for trial in finished] if finished else [task.constraints for task in sources]
     limits = sorted({f"{_CONSTRAINT}{key}" for own in known for key in own})
-    goals = zip(_metric_names(study) or map(str, range(len(study.directions))), study.directions, strict=True)
-    return Outcomes(
-        tuple(Goal(name, maximize=direction == StudyDirection.MAXIMIZE) for name, direction in goals),
-        tuple(Limit(name, at_most=0.0) for name in limits),
-    )
+    return Outcomes(_goals_of(study), tuple(Limit(name, at_most=0.0) for name in limits))
 
 
 def _measured_by(task: RawTask, outcomes: Outcomes) -> dict[str, RawObjective]:

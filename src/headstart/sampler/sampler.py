@@ -18,16 +18,14 @@ from optuna.samplers import BaseSampler, TPESampler
 
 from headstart.data.rules.rule import SettingRule
 from headstart.decide.acquisition import Acquisition
-from headstart.decide.stopping import Outlook
 from headstart.errors import InputError, NoPlaceError, nearest
-from headstart.models.auto.explanation import Explanation
 from headstart.models.device import device_from
 from headstart.models.family import model_name, model_named
 from headstart.models.fitcache import FitCache
 from headstart.models.learning import LearnContext, require_n_jobs
 from headstart.models.model import TransferModel
 from headstart.sampler.adviser import Adviser, SamplerLog, logger
-from headstart.sampler.explanation import Suggested
+from headstart.sampler.explanation import StudyExplanation, Suggested
 from headstart.sampler.outcomes import SourceFitter
 from headstart.sampler.settings import SettingConstraints
 from headstart.sampler.space import OrderedChoices
@@ -51,12 +49,12 @@ class TransferSampler(BaseSampler):
             None at all is a start from scratch.
         model: A name of ``headstart.FAMILY`` in upper or lower case, or a model with options of its own.
         acquisition: "logei", the logarithm of the expected improvement, or "ucb", the optimistic bound of the mean
-            by ``beta`` standard deviations.
+            by ``beta`` standard deviations, for one objective; constraints add the logarithm of their probability.
         beta: How much uncertainty attracts with "ucb".
         seed: Equal seeds give equal suggestions for equal trials.
-        objective: The column of tables that holds the results, and which of several objectives of a study counts;
-            for single sources {source: name}. Where the study has several objectives a list: they are matched to its
-            metric names, or, where none of them is one, taken in the order of its objectives.
+        objective: The objective of the sources that counts, by name or number, and the column of tables that holds the
+            results; for single sources {source: name}. A list names several: those that are metric names of the study
+            are these objectives, the others its other objectives in order (docs/optuna.md has the whole rule).
         space: The search space, if it is to be known before the first trial has run. Needed for ``Dataset``s.
         rename: Other names for the sources' parameters, {old: new}, or {source: {old: new}} for single sources.
         fill: Values of parameters that a source did not record, such as {"dropout": 0.0}. Without one, the source
@@ -80,6 +78,8 @@ class TransferSampler(BaseSampler):
             ``suggest_categorical("batch_size", [16, 32, 64])`` are ordered, as three numbers or more are.
         candidates: The settings to choose from, one of which is tried each time: a DataFrame, a list of {parameter:
             value}, or the path of a CSV file. What was tried is tried again only when all of them were.
+        warn_independent_sampling: Whether it is logged which parameters ``independent_sampler`` draws, and why: a
+            warning where there is a past or a model to choose them by.
         constraints_func: Gives the constraints of a finished trial as numbers, which hold where they are at most 0; for
             Optuna 4, whose trials have no ``set_constraint``.
 
@@ -89,13 +89,13 @@ class TransferSampler(BaseSampler):
 
     def __init__(
         self,
-        sources: Sequence[Any] = (),
+        sources: Sequence[Any] | None = (),
         *,
         model: str | TransferModel = "auto",
         acquisition: str | Acquisition = "logei",
         beta: float = 3.0,
         seed: int | None = None,
-        objective: str | Sequence[str] | Mapping[str, Any] | None = None,
+        objective: str | int | Sequence[str | int] | Mapping[str, Any] | None = None,
         space: Mapping[str, BaseDistribution] | None = None,
         rename: Mapping[str, Any] | None = None,
         fill: Mapping[str, Any] | None = None,
@@ -105,13 +105,14 @@ class TransferSampler(BaseSampler):
         device: str = "cpu",
         independent_sampler: BaseSampler | None = None,
         constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
-        error: str | Mapping[str, str] | None = None,
+        error: str | Mapping[Any, str] | None = None,
         constraints: Mapping[str, str] | None = None,
         rules: Sequence[SettingRule | str] = (),
         fixed: Mapping[str, Any] | None = None,
         steps: Mapping[str, float] | None = None,
         candidates: Any = None,
         categories: Collection[str] = (),
+        warn_independent_sampling: bool = True,
     ) -> None:
         settings = SettingConstraints.of(rules, fixed, steps, candidates)
         _require_arguments(seed, beta, cache_dir, constraints_func, independent_sampler)
@@ -128,7 +129,12 @@ class TransferSampler(BaseSampler):
         settings.require(ordered)
         errors = ErrorNames.of(error)
         found = read_sources(
-            sources, objective=objective, space=space, rename=rename, error=error, constraints=constraints
+            () if sources is None else sources,
+            objective=objective,
+            space=space,
+            rename=rename,
+            error=error,
+            constraints=constraints,
         )
         known = (own for task in found for own in (task.error, *(o.error for o in task.objectives.values())))
         if found and errors.every and all(own is None for own in known):
@@ -156,25 +162,20 @@ class TransferSampler(BaseSampler):
         )
         self._independent_sampler = independent_sampler
         self._constraints_func = constraints_func
+        self._warn_independent_sampling = warn_independent_sampling
 
     @property
     def last(self) -> Suggested | None:
-        """The latest suggestion of this process and what it rests on; None before the first."""
+        """The latest suggestion of this process; None before the first.
+
+        Print it: what is to be tried, what is expected of it, how much it rests on, and whether it pays to go on.
+        """
         return self._adviser.last
 
-    @property
-    def report(self) -> str:
-        """How the sources were brought into the search space, a line per decision. Print it."""
-        if self.last is not None:
-            return self.last.report
-        names = [f"{t.name}: {len(t.rows)} rows of {', '.join(t.parameters)}" for t in self._adviser.fitter.sources]
-        return "\n".join(["Nothing was suggested yet, so nothing had to be aligned.", *names])
+    def explain(self, study: Study | None = None, *, outcome: str | int | None = None) -> StudyExplanation:
+        """A verdict on every source, what the prediction rests on, and how the sources came into the search space.
 
-    def explain(self, study: Study | None = None, *, outcome: str | None = None) -> Explanation:
-        """Why the latest suggestion is what it is: a verdict on every source, and what the prediction rests on.
-
-        Print it, or see ``to_frame()``. It takes ``model="auto"``, the default, which weighs its candidate models by
-        how well they predicted.
+        Print it, or see ``to_frame()``. Only ``model="auto"``, the default, weighs its sources and has verdicts.
 
         Args:
             study: A study, loaded from a storage for instance, to give the verdicts after its finished trials; by
@@ -183,28 +184,12 @@ class TransferSampler(BaseSampler):
                 the constraint's key, where several things are measured.
 
         Returns:
-            The verdicts.
+            The verdicts; where there are none, it says why.
 
         Raises:
-            InputError: Nothing was suggested yet, there is no such outcome, or the model is not AUTO.
+            InputError: There is no such outcome.
         """
-        if study is not None:
-            return self._adviser.explain(study, outcome)
-        if self.last is None:
-            raise InputError("Nothing was suggested yet, so there is nothing to explain: give it a study.")
-        return self.last.explain(outcome)
-
-    def outlook(self, study: Study) -> Outlook:
-        """Whether it pays to go on: what the next trials together are expected to gain. Print it.
-
-        Args:
-            study: The study as it is now.
-
-        Returns:
-            The gain of one objective in its units and beside the noise, of several as a share of the front's volume,
-            and an ``advice``. See ``headstart.decide.stopping`` for what counts as small.
-        """
-        return self._adviser.outlook(study)
+        return self._adviser.explain(study, outcome)
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """The parameters that are chosen before the objective asks; see ``Adviser.relative_space``."""
@@ -224,16 +209,17 @@ class TransferSampler(BaseSampler):
         try:
             return self._adviser.value(study, trial, param_name, param_distribution)
         except NoPlaceError as error:
-            reason = str(error)
+            reason = str(error).rstrip(".")
         sampler = self._independent_sampler or TPESampler(seed=self._adviser.seed(trial.number, param_name))
         by_whom_and_why = f"{type(sampler).__name__}: {reason}"
         own = self.last if self.last is not None and self.last.trial_number == trial.number else None
         if own is not None:
             own.drawn[param_name] = by_whom_and_why
         said = f"{param_name} is drawn by {by_whom_and_why}"
-        from_scratch = own is None and not self._adviser.fitter.sources
-        say = logger.warning if not from_scratch and self._adviser.log.is_new(said) else logger.info
-        say(f"Trial {trial.number}: {said}.")
+        if self._warn_independent_sampling:
+            from_scratch = own is None and not self._adviser.fitter.sources
+            say = logger.warning if not from_scratch and self._adviser.log.is_new(said) else logger.info
+            say(f"Trial {trial.number}: {said}.")
         return sampler.sample_independent(study, trial, param_name, param_distribution)
 
     def reseed_rng(self) -> None:

@@ -107,7 +107,7 @@ class CandidateTable:
         if not fits:
             say(not_kept(number, pinned, "the list of candidates", tuple(pinned)))
         kept = fits or kept
-        return TrialDomain(space, Candidates(X[kept], space.categories), tuple(rows[i] for i in kept))
+        return TrialDomain(space, Candidates(X[kept], space.categories, space.described), tuple(rows[i] for i in kept))
 
     def _rows(self, space: Space) -> list[dict[str, Any]]:
         """The values as the parameters of the space have them: text of a number is one, an empty cell is no value."""
@@ -270,7 +270,7 @@ def values_of_late_parameter(
     X = loose.encode([{**params, axis.name: value} for value in values])
     own, X = X[:, axis.columns], space.rested(X)
     X[:, axis.columns] = own
-    return Candidates(X, space.categories)
+    return Candidates(X, space.categories, space.described)
 
 
 def _feasible_values(

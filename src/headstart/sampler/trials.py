@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import FrozenTrial
 
+_COMPLETE = TrialState.COMPLETE
 _KEY = "headstart:params"
 _PIECE = 2045  # characters of a system attribute in a relational database
 _MAX_PENDING = 64  # the latest trials without a result, and the latest running ones, that are pending points
@@ -60,6 +61,13 @@ class EncodedTrials:
     def pending(self) -> Float[Tensor, "p d"]:
         """All points that are not to be suggested again."""
         return torch.cat([self.failed, self.awaited])
+
+    @property
+    def noisy(self) -> bool:
+        """Whether two trials of the same point have different results."""
+        known: dict[tuple[float, ...], Any] = {}
+        done = [(x, t.values) for x, t in zip(self.X.tolist(), self.finished, strict=True) if t.state == _COMPLETE]
+        return any(known.setdefault(tuple(x), values) != values for x, values in done)
 
     def with_running(self, trials: Sequence[FrozenTrial]) -> EncodedTrials:
         """The same with the running and waiting trials as they are now: encoded again only if one has changed."""

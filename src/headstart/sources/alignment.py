@@ -30,7 +30,9 @@ from headstart.sources.raw import INFINITE, RawObjective, RawTask, error_var, fi
 
 @dataclass(frozen=True)
 class Decision:
-    """What was done about one parameter of one source (parameter "" for its rows), as a plain sentence.
+    """What was done about one parameter of one source, as a plain sentence.
+
+    The parameter is "" where it is about the source's rows, the source "" where it is about several.
 
     ``warning`` marks those that may cost something, which a careful user wants to know.
     """
@@ -42,7 +44,7 @@ class Decision:
 
     def __str__(self) -> str:
         """The sentence with its subject."""
-        subject = f"{self.source}, {self.parameter}" if self.parameter else self.source
+        subject = ", ".join(part for part in (self.source, self.parameter) if part)
         return f"{subject}: {self.what}"
 
 
@@ -82,7 +84,7 @@ class Alignment:
         used = {task.name: f"{len(rows)} of {len(task.rows)} rows used" for task, rows in pairs}
         names = dict.fromkeys([*used, *(decision.source for decision in self.decisions)])
         for name in names:
-            lines.append(f"{name}: {used.get(name, 'not used')}")
+            lines.append(f"{name}: {used.get(name, 'not used')}" if name else "several sources:")
             own = [decision for decision in self.decisions if decision.source == name]
             width = max((len(decision.parameter) for decision in own), default=0)
             lines += [f"  {'!' if d.warning else ' '} {d.parameter or '·':<{width}}  {d.what}" for d in own]
@@ -93,6 +95,7 @@ class Alignment:
         return "\n".join(lines)
 
 
+_LISTED = 5  # of sources and rows more than this are counted
 _UNSEEN = 0.5  # the placeholder of a coordinate that was not recorded
 
 
@@ -143,6 +146,7 @@ def align(
         conditions=sometimes | dict(conditions or {}),
         descriptors=described,
     )
+    decisions += _gone(placed)
     whole = Alignment(
         space=space,
         tasks=tuple(one.task for one in placed),
@@ -173,6 +177,7 @@ class _Placing:
     descriptors: Mapping[str, Descriptors]
     decisions: list[Decision] = field(default_factory=list)
     columns: dict[str, Matched] = field(default_factory=dict)
+    gone: dict[str, bool] = field(default_factory=dict)  # parameters that are no more, and whether they varied
     keep: NDArray[np.bool_] = field(init=False)  # the rows that can be used
 
     @property
@@ -237,7 +242,8 @@ class _Placing:
     def column(self, name: str, keep: NDArray[np.bool_]) -> Matched | None:
         """The source's values of one parameter, with gaps filled if a value is given; None if it did not record it."""
         task, fill, distribution = self.task, self.fill, self.distributions[name]
-        matched = match(list(task.rows[name]), distribution) if name in task.rows else None
+        none = any(choice is None for choice in getattr((task.distributions or {}).get(name), "choices", ()))
+        matched = match(list(task.rows[name]), distribution, none=none) if name in task.rows else None
         if matched is not None and matched.problem:
             self.decide(name, f"{matched.problem}; it is taken as not recorded", warning=True)
             matched = None
@@ -284,11 +290,8 @@ class _Placing:
                 self.decide(name, f"it describes {' and '.join(describes)}, and is no parameter of its own")
             elif name in self.elsewhere:
                 self.decide(name, "no part of the common space: dropped")
-            elif varied:
-                told = "only this source has it, and it varied, which now looks like noise: dropped"
-                self.decide(name, told, warning=True)
             else:
-                self.decide(name, "only this source has it, and it never varied: dropped")
+                self.gone[name] = varied
 
     def leave_out(self) -> None:
         """Leave out a source that knows other parts of a conditional space only; refuse one without common ground."""
@@ -303,6 +306,24 @@ class _Placing:
             f"{', '.join(task.parameters) or 'nothing'}, and the space {names}{because}. Rename its columns to the "
             "parameters they mean, or leave it out."
         )
+
+
+def _gone(placed: Sequence[_Placing]) -> list[Decision]:
+    """A decision on every parameter that sources have and the space has not, whichever have it."""
+    found = []
+    for name in dict.fromkeys(name for one in placed for name in one.gone):
+        having = [one.task.name for one in placed if name in one.gone]
+        varied = any(one.gone.get(name) for one in placed)
+        how = "it varied, which now looks like noise" if varied else "it never varied"
+        if len(having) == 1:
+            found.append(Decision(having[0], name, f"only this source has it, and {how}: dropped", warning=varied))
+        else:
+            listed = ", ".join(having[:_LISTED]) + (
+                f" and {len(having) - _LISTED} more" if len(having) > _LISTED else ""
+            )
+            told = f"{len(having)} sources have it ({listed}), the search space does not, and {how}: dropped"
+            found.append(Decision("", name, told, warning=varied))
+    return found
 
 
 def _encode(one: _Placing, space: Space) -> tuple[Tensor, tuple[int, ...]]:
@@ -373,9 +394,6 @@ def split(
         return replace(alignment, tasks=tuple(tasks), datasets=tuple(datasets), rows=tuple(every_row), inputs=inputs)
 
     return {name: of_one(name) for name in outcomes.names}
-
-
-_LISTED = 5  # more than this are counted
 
 
 def with_outliers(alignment: Alignment, outliers: Sequence[Bool[Tensor, "_"]]) -> Alignment:

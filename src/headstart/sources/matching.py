@@ -4,7 +4,7 @@ parameter is     the source's value is           it becomes
 numeric          a number, or text of one        that number, also outside the range or between grid values
                  ≤ 0 on a log axis, or missing   nothing: the row cannot be placed
 categorical      a category, or its text         that category ("3" is 3, "true" is True)
-                 missing, and None a category    None
+                 missing, and None a category    None, also where it was one of the source's alone
                  anything else                   a level of its own
 """
 
@@ -50,10 +50,10 @@ class Matched:
         return replace(self, ok=self.ok | empty, absent=empty) if empty.any() and not empty.all() else self
 
 
-def match(column: Sequence[Any], distribution: Distribution) -> Matched:
-    """The column's values as values of the parameter."""
+def match(column: Sequence[Any], distribution: Distribution, *, none: bool = False) -> Matched:
+    """The column's values as values of the parameter; ``none`` says that None was a category where they are from."""
     if hasattr(distribution, "choices"):
-        return _match_levels(column, distribution.choices)
+        return _match_levels(column, distribution.choices, none=none)
     return _match_numbers(column, log=bool(getattr(distribution, "log", False)))
 
 
@@ -69,7 +69,7 @@ def _match_numbers(column: Sequence[Any], *, log: bool) -> Matched:
     return Matched(numbers, ok, problem=problem)
 
 
-def _match_levels(column: Sequence[Any], choices: Sequence[Any]) -> Matched:
+def _match_levels(column: Sequence[Any], choices: Sequence[Any], *, none: bool) -> Matched:
     values: list[Any] = []
     new: list[Any] = []
     ok = np.ones(len(column), dtype=bool)
@@ -81,7 +81,7 @@ def _match_levels(column: Sequence[Any], choices: Sequence[Any]) -> Matched:
             known += 1
             values.append(choices[level])
             continue
-        if is_missing(value):
+        if is_missing(value) and not (none and value is None):
             ok[i] = False
             values.append(None)
             continue

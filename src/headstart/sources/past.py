@@ -55,9 +55,9 @@ class Sources(Sequence[RawTask]):
         *,
         include: str | Iterable[str] | None = None,
         exclude: str | Iterable[str] | None = None,
-        objective: str | Sequence[str] | Mapping[str, Any] | None = None,
+        objective: str | int | Sequence[str | int] | Mapping[str, Any] | None = None,
         rename: Mapping[str, Any] | None = None,
-        error: str | Mapping[str, str] | None = None,
+        error: str | Mapping[Any, str] | None = None,
     ) -> Self:
         """Every usable study of a database, sorted by name.
 
@@ -112,10 +112,10 @@ class Sources(Sequence[RawTask]):
 def read_sources(
     sources: Sequence[Any],
     *,
-    objective: str | Sequence[str] | Mapping[str, Any] | None = None,
+    objective: str | int | Sequence[str | int] | Mapping[str, Any] | None = None,
     space: Mapping[str, BaseDistribution] | None = None,
     rename: Mapping[str, Any] | None = None,
-    error: str | Mapping[str, str] | None = None,
+    error: str | Mapping[Any, str] | None = None,
     constraints: Mapping[str, str] | None = None,
 ) -> Sources:
     """All sources, in order, under names of their own.
@@ -148,9 +148,9 @@ def read_sources(
 def _read(
     found: Sequence[Found],
     not_found: Sequence[str],
-    objective: str | Sequence[str] | Mapping[str, Any] | None,
+    objective: str | int | Sequence[str | int] | Mapping[str, Any] | None,
     rename: Mapping[str, Any] | None,
-    error: str | Mapping[str, str] | None = None,
+    error: str | Mapping[Any, str] | None = None,
     constraints: Mapping[str, str] | None = None,
 ) -> tuple[tuple[RawTask, ...], tuple[str, ...]]:
     """Everything that was found and can be learnt from, and what cannot."""

@@ -47,9 +47,9 @@ def test_a_study_that_has_found_its_best_is_told_so() -> None:
     sampler = make()
     study = optuna.create_study(direction="maximize", sampler=sampler)
     study.set_metric_names(["yield"])
-    assert str(sampler.outlook(study)) == "There are no results yet: go on."
+    assert str(sampler.explain(study).outlook) == "There are no results yet: go on."
     tell(study, (0.0, 0.5, 0.76, 1.0, 0.06, 0.1, 0.2, 0.24, 0.28, 0.3, 0.32, 0.34, 0.4, 0.6, 0.7, 0.9))
-    late = sampler.outlook(study)
+    late = sampler.explain(study).outlook
     assert late.advice is Advice.UNLIKELY
     assert str(late).startswith("The next 5 trials are expected to improve yield by ")
     assert str(late).endswith("further trials are unlikely to be worth it.")
@@ -63,9 +63,9 @@ def test_a_list_that_is_used_up_leaves_nothing_to_try() -> None:
     sampler = make(candidates=[{"x": i / 10} for i in range(10)])
     study = optuna.create_study(direction="maximize", sampler=sampler)
     tell(study, (i / 10 for i in range(8)))
-    assert sampler.outlook(study).ahead == 2
+    assert sampler.explain(study).outlook.ahead == 2
     tell(study, (0.8, 0.9))
-    assert sampler.outlook(study).advice is Advice.NOTHING_LEFT
+    assert sampler.explain(study).outlook.advice is Advice.NOTHING_LEFT
 
 
 def test_trials_that_run_are_no_further_ones() -> None:
@@ -73,9 +73,9 @@ def test_trials_that_run_are_no_further_ones() -> None:
     sampler = make(candidates=[{"x": i / 10} for i in range(4)])
     study = optuna.create_study(direction="maximize", sampler=sampler)
     tell(study, (0.0, 0.1, 0.2))
-    assert sampler.outlook(study).ahead == 1
+    assert sampler.explain(study).outlook.ahead == 1
     study.add_trial(create_trial(state=TrialState.RUNNING, params={"x": 0.3}, distributions=SPACE))
-    assert sampler.outlook(study).advice is Advice.NOTHING_LEFT
+    assert sampler.explain(study).outlook.advice is Advice.NOTHING_LEFT
 
 
 def test_several_objectives_and_constraints_have_an_outlook() -> None:
@@ -83,7 +83,7 @@ def test_several_objectives_and_constraints_have_an_outlook() -> None:
     sampler = make()
     study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
     tell(study, (0.1, 0.5, 0.8), lambda x: (x, 1 - x))
-    assert "% to the volume of the front" in str(sampler.outlook(study))
+    assert "% to the volume of the front" in str(sampler.explain(study).outlook)
 
     def never(trial: optuna.Trial) -> float:
         trial.set_constraint("heat", 1.0 + trial.suggest_float("x", 0, 1, step=0.02))
@@ -91,7 +91,7 @@ def test_several_objectives_and_constraints_have_an_outlook() -> None:
 
     limited = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     limited.optimize(never, n_trials=3)
-    assert str(make().outlook(limited)) == "No result is known to be within the limits yet: go on."
+    assert str(make().explain(limited).outlook) == "No result is known to be within the limits yet: go on."
 
 
 def test_rules_bind_what_is_looked_at() -> None:
@@ -99,4 +99,4 @@ def test_rules_bind_what_is_looked_at() -> None:
     sampler = make(rules=["x >= 0.6"], space=SPACE, deterministic_objective=True)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     tell(study, (0.6 + 0.02 * i for i in range(16)))
-    assert sampler.outlook(study).advice is Advice.UNLIKELY
+    assert sampler.explain(study).outlook.advice is Advice.UNLIKELY

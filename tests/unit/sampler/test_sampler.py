@@ -146,7 +146,7 @@ def test_later_trials_find_the_optimum() -> None:
     assert last.trial_number == 6
     assert last.params == study.trials[-1].params
     assert last.posterior.train_inputs[0].shape == (6, 4)
-    assert "every parameter and row fits" in sampler.report
+    assert "every parameter and row fits" in str(sampler.explain())
 
 
 @pytest.mark.parametrize("options", [{"acquisition": "ucb", "beta": 1.0}, {"model": "GPBO", "sources": []}])
@@ -163,7 +163,7 @@ def test_other_acquisitions_and_models_run(options: dict[str, Any]) -> None:
 def test_a_source_is_read_under_other_names() -> None:
     """Those that ``rename`` gives its columns."""
     sampler = make([past().rename(columns={"x": "old"})], rename={"old": "x"})
-    assert "25 rows of x, lr, kind" in sampler.report
+    assert "25 rows of x, lr, kind" in str(sampler.explain())
 
 
 def test_beta_is_how_much_uncertainty_attracts() -> None:
@@ -369,8 +369,8 @@ def test_a_suggestion_can_be_explained() -> None:
     noise.attrs["name"] = "noise"
     model = AUTO.using(fit=FitOptions(restarts=1, max_iterations=30))
     sampler = make([past(), noise], model=model)
-    with pytest.raises(InputError, match="Nothing was suggested yet, so there is nothing to explain"):
-        sampler.explain()
+    assert str(sampler.explain()).startswith("Nothing was suggested yet, so there is nothing to explain")
+    assert "noise: 25 rows of x, lr, kind" in str(sampler.explain())
     study = optuna.create_study(sampler=sampler)
     for n in (0, 2):
         study.optimize(objective, n_trials=n + 1 - len(study.trials))
@@ -381,8 +381,9 @@ def test_a_suggestion_can_be_explained() -> None:
         assert reasons.shares.shape == (1, 3)
         assert reasons.shares.sum().item() == pytest.approx(1)
         assert reasons.shares[0, 0].item() > reasons.shares[0, 1].item()
-        told = str(reasons).splitlines()
-        assert [line.partition(":")[0] for line in told] == [
+        told, _, report = str(reasons).partition("\n\n")
+        assert report.startswith("Search space: kind, lr, x\nsource 1: 25 of 25 rows used")
+        assert [line.partition(":")[0] for line in told.splitlines()] == [
             *reasons.names,
             f"believed after {n} observations",
             "rests on",
@@ -395,20 +396,22 @@ def test_an_explanation_takes_a_model_that_weighs_its_sources() -> None:
     study = optuna.create_study(sampler=make(model="shgp"))
     study.optimize(objective, n_trials=1)
     assert isinstance(study.sampler, TransferSampler)
-    with pytest.raises(InputError, match=r'Only AUTO weighs its sources .* Use model = "auto"'):
-        study.sampler.explain()
+    reasons = study.sampler.explain()
+    assert str(reasons).startswith('Only AUTO, model="auto", weighs its sources and can say why; the model is SHGP.')
+    assert "source 1: 25 of 25 rows used" in str(reasons)
+    assert reasons.sources == ()
 
 
 def test_decisions_are_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
     """A dropped parameter that varied is logged at the first suggestion in the study's space, and not again."""
     sampler = make([past().assign(momentum=np.linspace(0, 1, 25))])
-    assert "25 rows" in sampler.report
+    assert "25 rows" in str(sampler.explain())
     study = optuna.create_study(sampler=sampler)
     with caplog.at_level(logging.WARNING, logger=LOGGER):
         study.optimize(objective, n_trials=4)
     told = [record.getMessage() for record in caplog.records if "momentum" in record.getMessage()]
     assert len(told) == 1
-    assert "! momentum" in sampler.report
+    assert "! momentum" in str(sampler.explain())
 
 
 def test_a_source_with_nothing_in_common_is_left_out_or_refused(caplog: pytest.LogCaptureFixture) -> None:

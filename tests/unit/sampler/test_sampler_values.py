@@ -123,11 +123,11 @@ def test_outliers_are_logged_once_and_stand_in_the_report(caplog: pytest.LogCapt
     said = [record.getMessage() for record in caplog.records]
     past = "3 of 15 results lie far from all others (worst 5.67e+07): they count as little worse than the rest"
     own = "results lies far from all others (trial 2: 1e+09): it counts as little worse than the rest"
-    assert said.count(f"past 0: {past} (see sampler.report)") == 1
+    assert said.count(f"past 0: {past} (see sampler.explain())") == 1
     assert sum(own in line for line in said) == 1
     assert len(said) == 2
-    assert f"  ! ·  {past}" in sampler.report
-    assert f"this study: 4 results\n  ! 1 of 4 {own}" in sampler.report
+    assert f"  ! ·  {past}" in str(sampler.explain())
+    assert f"this study: 4 results\n  ! 1 of 4 {own}" in str(sampler.explain())
 
 
 def test_infinite_values_stand_in_the_report() -> None:
@@ -135,7 +135,9 @@ def test_infinite_values_stand_in_the_report() -> None:
     source = _past(lambda y: np.where(np.arange(len(y)) < 2, np.inf, y))
     source.loc[5, "loss"] = np.nan
     _, sampler, _ = _run([source], lambda i, y: -math.inf if i == 1 else y, n=4)
-    assert "2 of 15 rows have an infinite result, which counts as the worst or best finite one" in sampler.report
-    assert "1 of 15 rows have no result and are left out" in sampler.report
-    assert "past 0: 14 of 15 rows used" in sampler.report
-    assert "  ! 1 of 3 results are infinite and count as the worst or best finite one" in sampler.report
+    assert "2 of 15 rows have an infinite result, which counts as the worst or best finite one" in str(
+        sampler.explain()
+    )
+    assert "1 of 15 rows have no result and are left out" in str(sampler.explain())
+    assert "past 0: 14 of 15 rows used" in str(sampler.explain())
+    assert "  ! 1 of 3 results are infinite and count as the worst or best finite one" in str(sampler.explain())

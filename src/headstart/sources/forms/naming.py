@@ -33,7 +33,7 @@ class ErrorNames:
     own: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, error: str | Mapping[str, str] | None) -> Self:
+    def of(cls, error: str | Mapping[Any, str] | None) -> Self:
         """What the argument ``error`` says."""
         if error is None or isinstance(error, str):
             return cls(error)
