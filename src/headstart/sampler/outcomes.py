@@ -27,8 +27,9 @@ from headstart.models.model import Prior, TransferModel
 from headstart.models.outcomes import OutcomePosteriors, OutcomePriors
 from headstart.sampler.space import SourceSpace, StudySnapshot
 from headstart.sampler.trials import EncodedTrials, encode_trials
+from headstart.sampler.wishes import Wishes
 from headstart.sources.alignment import Alignment, align, any_result, split, with_outliers
-from headstart.sources.forms.naming import ErrorNames, errors_of_trials
+from headstart.sources.forms.naming import ErrorNames, errors_of_trials, limited_of_trials
 from headstart.sources.forms.studies import is_same_study
 from headstart.sources.optuna_api import constraints_of
 from headstart.sources.raw import RawObjective, RawTask, error_var, finite
@@ -50,7 +51,7 @@ class StudyPriors:
     outcomes: Outcomes
     priors: Mapping[str, Prior]
     fill: Mapping[str, Any]
-    errors: tuple[str | None, ...]  # the user attributes with the standard errors of the objectives, in their order
+    errors: tuple[str | None, ...]  # the user attributes with the standard errors of the outcomes, in their order
 
     @property
     def prior(self) -> Prior:
@@ -74,16 +75,18 @@ class StudyPriors:
 
     def _measured(self, name: str, encoded: EncodedTrials) -> Dataset:
         """The results of an outcome as measured, with the errors that are known."""
-        place, trials, error = self.outcomes.names.index(name), encoded.finished, None
+        place, trials = self.outcomes.names.index(name), encoded.finished
         if place == 0:
             values = encoded.values
         elif place < len(self.outcomes.goals):
             values = np.array([trial.values[place] if trial.values else math.nan for trial in trials], dtype=np.float64)
-        else:
+        elif name.startswith(_CONSTRAINT):
             key = name.removeprefix(_CONSTRAINT)
             values = np.array([constraints_of(trial).get(key, math.nan) for trial in trials], dtype=np.float64)
-        if place < len(self.errors):
-            error, _ = errors_of_trials(trials, self.errors[place], "this study")
+        else:
+            own = limited_of_trials(trials, {name: None}).get(name)
+            values = np.full(len(trials), math.nan) if own is None else own.y
+        error, _ = errors_of_trials(trials, self.errors[place], "this study")
         y = finite(values)
         there, space = ~np.isnan(y), encoded.space
         variances = None if error is None else error_var(error[there])
@@ -104,6 +107,7 @@ class SourceFitter:
     listed: RawTask | None = None  # settings to try, whose parameters are then all there are
     order: tuple[str, ...] = ()  # the objectives as they were named one after the other
     errors: ErrorNames = field(default_factory=ErrorNames)
+    wishes: Wishes = field(default_factory=Wishes)
     _of_study: dict[str, tuple[tuple[RawTask, ...], SourceSpace]] = field(default_factory=dict)  # by its name
     _latest: tuple[Any, StudyPriors] | None = None
     _priors: OrderedDict[str, Prior] = field(default_factory=OrderedDict)  # the latest by the content of their data
@@ -146,7 +150,7 @@ class SourceFitter:
     def fit(self, now: StudySnapshot) -> StudyPriors:
         """What the sources teach about the study; the latest is kept."""
         study, (sources, _) = now.study, self._known_of(now.study)
-        outcomes = _outcomes_of(study, now.trials, sources)
+        outcomes = self._outcomes_of(study, now.trials, sources)
         elsewhere = {name for trial in now.trials for name in trial.distributions}
         asked = (study.study_name, now, elsewhere, outcomes)
         if self._latest is None or self._latest[0] != asked:
@@ -158,9 +162,12 @@ class SourceFitter:
     ) -> StudyPriors:
         one, names = len(outcomes.names) == 1, outcomes.names[: len(outcomes.goals)]
         errors = tuple(self.errors.of_objective(n, i, len(names), "The study") for i, n in enumerate(names))
+        errors = (*errors, *(self.wishes.errors.get(limit.name) for limit in outcomes.limits))
         measured = {} if one else {task.name: _measured_by(task, outcomes, self.order) for task in sources}
         known = None if one else {name: any_result(own) for name, own in measured.items()}
         tasks = [_decided(task, now.study) if one else task for task in sources]
+        if one and outcomes.goals[0].target is not None:
+            tasks = [replace(task, maximize=None) for task in tasks]
         for source in sources:
             if known is not None and not known[source.name].any():
                 theirs = ", ".join(map(repr, (*source.objectives, *source.constraints)))
@@ -186,6 +193,24 @@ class SourceFitter:
             alignment = with_outliers(alignment, prior.outliers).noting(report.note for report in prior.fit_reports)
         return StudyPriors(alignment, outcomes, priors, self.fill, errors)
 
+    def _outcomes_of(self, study: Study, trials: Sequence[FrozenTrial], sources: Sequence[RawTask]) -> Outcomes:
+        """What is measured: the study's objectives, the constraints of its trials, or of its sources, and limits."""
+        if len(study.directions) > MOST_GOALS:
+            raise InputError(
+                f"TransferSampler weighs at most {MOST_GOALS} objectives against each other, but the study has "
+                f"{len(study.directions)}. Make constraints of those that only have to be good enough."
+            )
+        finished = [trial for trial in trials if trial.state == TrialState.COMPLETE]
+        known = [constraints_of(trial) for trial in finished] if finished else [task.constraints for task in sources]
+        limits = sorted({f"{_CONSTRAINT}{key}" for own in known for key in own})
+        goals = zip(_metric_names(study) or map(str, range(len(study.directions))), study.directions, strict=True)
+        return self.wishes.outcomes(
+            tuple(Goal(name, maximize=direction == StudyDirection.MAXIMIZE) for name, direction in goals),
+            tuple(Limit(name, at_most=0.0) for name in limits),
+            finished,
+            self.warn,
+        )
+
     def _learn(self, sources: Sequence[Dataset]) -> Prior:
         """The model's prior, or a plain process if it needs sources and there are none; every process has the same."""
         model = self.model if sources or not self.model.needs_sources else GPBO.anywhere()
@@ -205,23 +230,6 @@ class SourceFitter:
 
 def _metric_names(study: Study) -> list[str] | None:
     return getattr(study, "metric_names", None)  # the part of a study that Hyperband shows has none
-
-
-def _outcomes_of(study: Study, trials: Sequence[FrozenTrial], sources: Sequence[RawTask]) -> Outcomes:
-    """What is measured in the study: its objectives, and the constraints of its trials, or of its sources."""
-    if len(study.directions) > MOST_GOALS:
-        raise InputError(
-            f"TransferSampler weighs at most {MOST_GOALS} objectives against each other, but the study has "
-            f"{len(study.directions)}. Make constraints of those that only have to be good enough."
-        )
-    finished = [trial for trial in trials if trial.state == TrialState.COMPLETE]
-    known = [constraints_of(trial) for trial in finished] if finished else [task.constraints for task in sources]
-    limits = sorted({f"{_CONSTRAINT}{key}" for own in known for key in own})
-    goals = zip(_metric_names(study) or map(str, range(len(study.directions))), study.directions, strict=True)
-    return Outcomes(
-        tuple(Goal(name, maximize=direction == StudyDirection.MAXIMIZE) for name, direction in goals),
-        tuple(Limit(name, at_most=0.0) for name in limits),
-    )
 
 
 def _decided(task: RawTask, study: Study) -> RawTask:
@@ -250,13 +258,14 @@ def _measured_by(task: RawTask, outcomes: Outcomes, order: Sequence[str]) -> dic
             found[goal.name] = _turned(other, goal)
     if not found and len(task.objectives) <= 1 and all(name.isdecimal() for name in task.objectives):
         found[names[0]] = _turned(RawObjective(task.y, task.maximize, task.error), outcomes.goals[0])
-    for limit in outcomes.limits:
-        if (key := limit.name.removeprefix(_CONSTRAINT)) in task.constraints:
-            found[limit.name] = RawObjective(task.constraints[key])
+    limits = {f"{_CONSTRAINT}{key}": RawObjective(values) for key, values in task.constraints.items()} | {
+        **task.limited
+    }
+    found |= {limit.name: limits[limit.name] for limit in outcomes.limits if limit.name in limits}
     return found
 
 
 def _turned(own: RawObjective, goal: Goal) -> RawObjective:
     """The values with the sign changed if they went the other way."""
-    turn = own.maximize is not None and own.maximize != goal.maximize
+    turn = own.maximize is not None and own.maximize != goal.maximize and goal.target is None
     return replace(own, y=-own.y if turn else own.y, maximize=goal.maximize)

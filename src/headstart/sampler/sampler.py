@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, TPESampler
 
+from headstart.data.outcomes import Limit
 from headstart.data.rules.rule import SettingRule
 from headstart.decide.acquisition import Acquisition
 from headstart.decide.stopping import Outlook
@@ -30,6 +31,7 @@ from headstart.sampler.adviser import Adviser, SamplerLog, logger
 from headstart.sampler.explanation import Suggested
 from headstart.sampler.outcomes import SourceFitter
 from headstart.sampler.settings import SettingConstraints
+from headstart.sampler.wishes import Wishes
 from headstart.sources.forms.naming import ErrorNames
 from headstart.sources.optuna_api import write_constraints
 from headstart.sources.past import read_sources
@@ -70,6 +72,13 @@ class TransferSampler(BaseSampler):
         error: The user attribute of trials, of this study and of past ones, and the column of tables with the standard
             error of a result; of several objectives {objective: name}. A result without one has a typical error.
         constraints: The columns of tables that hold constraints, {key: column}: they hold where a value is at most 0.
+        limits: What the results must keep, as text: "impurity <= 2", "6.5 <= pH <= 7.5" or "cost <= 1.1 * baseline". Of
+            an objective it is the worst value that is still of interest, and "pH = 7" has it as near to 7 as possible.
+            Anything else is a user attribute of trials, ``trial.set_user_attr("impurity", 1.7)``, and the column or
+            user attribute of that name in sources. ``headstart`` ``Limit``s are taken, too.
+        baseline: What limits are relative to: the number of a trial, or results of your own, {name: value}.
+        least_probability: A trial that keeps all limits and constraints with less than this probability is suggested
+            only where no better one exists; by default 0.2.
         rules: What the settings must keep, as text ("2*A + B <= 100", "A + B + C = 1", "forbid: T > 180 and solvent =
             toluene") or as ``headstart`` rules. A rule is about parameters that are known before the trial: from
             ``space``, from a source, or from trials that ran.
@@ -104,6 +113,9 @@ class TransferSampler(BaseSampler):
         constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
         error: str | Mapping[str, str] | None = None,
         constraints: Mapping[str, str] | None = None,
+        limits: Sequence[str | Limit] = (),
+        baseline: int | Mapping[str, float] | None = None,
+        least_probability: float | None = None,
         rules: Sequence[SettingRule | str] = (),
         fixed: Mapping[str, Any] | None = None,
         steps: Mapping[str, float] | None = None,
@@ -118,9 +130,16 @@ class TransferSampler(BaseSampler):
         fits = None if cache_dir is None else FitCache(Path(cache_dir).expanduser(), logger.warning)
         context = LearnContext(fits, require_n_jobs(n_jobs), on_progress=log.progress, device=place)
         settings.require(space)
+        wishes, error = Wishes.of(limits, baseline, least_probability, error)
         errors = ErrorNames.of(error)
         found = read_sources(
-            sources, objective=objective, space=space, rename=rename, error=error, constraints=constraints
+            sources,
+            objective=objective,
+            space=space,
+            rename=rename,
+            error=error,
+            constraints=constraints,
+            limited=wishes.quantities,
         )
         known = (own for task in found for own in (task.error, *(o.error for o in task.objectives.values())))
         if found and errors.every and all(own is None for own in known):
@@ -140,6 +159,7 @@ class TransferSampler(BaseSampler):
             listed=settings.candidates.task if settings.candidates else None,
             order=() if objective is None or isinstance(objective, str | Mapping) else tuple(objective),
             errors=errors,
+            wishes=wishes,
         )
         fitter.require_common_ground()
         entropy = _fresh_entropy() if seed is None else int(seed)

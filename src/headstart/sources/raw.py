@@ -48,7 +48,8 @@ class RawTask:
     a study and when its first trial began, tells whether it is the new study itself. ``objectives`` are all that a
     study has, by name or number, of which ``y`` is one (the first, if it is ``undecided`` which one counts), and
     ``constraints`` what must not be above 0, by key; NaN where a row has none. ``error`` is the standard error of every
-    value of ``y`` as far as it is known, NaN elsewhere.
+    value of ``y`` as far as it is known, NaN elsewhere. ``limited`` are quantities in their own units, by name, that
+    the new task has limits on.
     """
 
     name: str
@@ -64,6 +65,7 @@ class RawTask:
     objectives: Mapping[str, RawObjective] = field(default_factory=dict)
     undecided: bool = False
     constraints: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    limited: Mapping[str, RawObjective] = field(default_factory=dict)
     error: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
@@ -87,6 +89,7 @@ class RawTask:
             numbers=None if self.numbers is None else tuple(self.numbers[i] for i in rows),
             objectives={name: own.only(rows) for name, own in self.objectives.items()},
             constraints={key: values[rows] for key, values in self.constraints.items()},
+            limited={name: own.only(rows) for name, own in self.limited.items()},
             error=None if self.error is None else self.error[rows],
         )
 

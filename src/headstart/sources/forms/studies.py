@@ -17,7 +17,7 @@ import pandas as pd
 
 from headstart.data.thinning import best_and_spread
 from headstart.errors import InputError, UnusableSourceError
-from headstart.sources.forms.naming import Wanted, errors_of_trials
+from headstart.sources.forms.naming import Wanted, errors_of_trials, limited_of_trials
 from headstart.sources.forms.storages import reading
 from headstart.sources.optuna_api import constraints_of
 from headstart.sources.raw import INFINITE, RawObjective, RawTask, finite
@@ -151,6 +151,7 @@ def _task(
             for i, (own, larger) in enumerate((objectives or {}).items())
         },
         constraints={key: np.array([own.get(key, math.nan) for own in limited]) for key in keys},
+        limited=limited_of_trials(finished, wanted.limited),
         error=errors[place if objectives else 0],
     )
 
