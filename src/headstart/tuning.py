@@ -227,6 +227,8 @@ class PlainTuning:
     # ── several outcomes (decide) ─────────────────────────────────────────────────────────────────────────────────
     # Power of the gain before any result is within the limits: with 1 the first such result came later by a seventh
     gain_power_before_feasible: float = 0.25
+    # A point is suggested with at least this probability to keep the limits, if there is such a point
+    least_probability: float = 0.2
     # Points are likely to be within the limits with this share of the highest probability of all points
     likely_share: float = 0.5
     # The reference of several objectives is no better than this quantile of what is expected over the domain: by the

@@ -41,10 +41,8 @@ class ResultColumn:
 
     @property
     def aim(self) -> str:
-        """What it is to be, in words: maximised, minimised, or its limit."""
-        if isinstance(self.outcome, Goal):
-            return "maximised" if self.outcome.maximize else "minimised"
-        return f"{'at most' if self.outcome.sign > 0 else 'at least'} {self.outcome.value:g}"
+        """What it is to be, in words: maximised, minimised, near a value, or its limit."""
+        return self.outcome.words
 
 
 @dataclass(frozen=True)
@@ -67,6 +65,7 @@ class CampaignFile:
     rename: Mapping[str, str] = field(default_factory=dict)
     fill: Mapping[str, Any] = field(default_factory=dict)
     cells: Mapping[str, Any] = field(default_factory=dict)  # what cells of the files mean, other than usual
+    least_probability: float | None = None
 
     @cached_property
     def outcomes(self) -> Outcomes:
@@ -75,6 +74,7 @@ class CampaignFile:
         return Outcomes(
             tuple(outcome for outcome in every if isinstance(outcome, Goal)),
             tuple(outcome for outcome in every if isinstance(outcome, Limit)),
+            self.least_probability,
         )
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +17,13 @@ from headstart.campaign.settings import read_settings
 from headstart.campaign.toml.reading import campaign_file_in
 from headstart.campaign.toml.writing import toml_text
 from headstart.data.outcomes import Goal, Limit, Outcomes
+from headstart.data.requirements import Requirement, required
 from headstart.errors import InputError, Message, Setting, nearest, refuse
 from headstart.models.family import model_named
 from headstart.sources.column_guess import Guess, Proposal, find_result, outward, propose
-from headstart.sources.columns import input_column
+from headstart.sources.columns import input_column, result_column
 from headstart.sources.described import read_descriptors
-from headstart.sources.files.cells import CellRules, in_unit
+from headstart.sources.files.cells import CellRules, in_unit, number
 from headstart.sources.files.names import meant_by, plain, split_unit
 from headstart.sources.files.safe import alone_in, write_whole
 from headstart.sources.files.sheet_rows import new_workbook
@@ -42,7 +44,8 @@ class CampaignPlan:
     """
 
     goals: tuple[Goal, ...] = ()  # none: what counts is proposed
-    limits: tuple[Limit, ...] = ()
+    limits: tuple[Limit | Requirement, ...] = ()  # of an objective its threshold or target
+    baseline: tuple[str, ...] = ()  # what limits are relative to: FILE:ROW, or COLUMN=VALUE
     errors: Mapping[str, str] = field(default_factory=dict)
     rules: tuple[str, ...] = ()
     candidates: Path | None = None
@@ -133,9 +136,12 @@ def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
     taken = take_columns(tables, wanted)
     refuse(taken.conflicts)
     same = taken.rename
-    Outcomes(taken.goals, wanted.limits)  # whether they go together
+    goals, limits = required(
+        taken.goals, [_spelled_as(taken.goals, one) for one in wanted.limits], partial(_baseline, taken.tables, wanted)
+    )
+    Outcomes(goals, limits)  # whether they go together
     told_errors = {name: same.get(error, error) for name, error in wanted.errors.items()}
-    results, tables, spelled = find_results(taken.tables, [*taken.goals, *wanted.limits], told_errors)
+    results, tables, spelled = find_results(taken.tables, [*goals, *limits], told_errors)
     remarks += [f"{old!r} is taken for {new!r}, which is a result." for old, new in spelled.items()]
     remarks += [
         f"{c.name!r} is a percentage: no result below 0 or above 100 will be taken. If one can be, delete low and high "
@@ -208,6 +214,37 @@ def take_columns(tables: Sequence[Table], wanted: CampaignPlan) -> ColumnsTaken:
             raise InputError(Message("Say which column is the result to maximise or minimise.", Setting("objective")))
         goals = (Goal(counting.name, maximize=counting.maximize is not False),)
     return ColumnsTaken(tuple(tables), goals, {**rename, **taken}, tuple(same), counting, tuple(conflicts))
+
+
+def _spelled_as(goals: Sequence[Goal], one: Limit | Requirement) -> Limit | Requirement:
+    """The statement under the name of the objective that it is about, if it is about one."""
+    alike = [goal.name for goal in goals if plain(goal.name) == plain(one.name)]
+    return replace(one, name=alike[0]) if len(alike) == 1 else one
+
+
+def _baseline(tables: Sequence[Table], wanted: CampaignPlan, name: str) -> float | None:
+    """The baseline's result of a column: as told, or of the row that was named."""
+    for text in wanted.baseline:
+        column, equals, value = (part.strip() for part in text.partition("="))
+        place, colon, row = text.rpartition(":")
+        if equals:
+            told = number(value)
+            if told is None:
+                raise InputError(f"baseline: {text!r} gives {value!r}, which is no number. Write COLUMN=VALUE.")
+            if plain(column) == plain(name):
+                return told
+            continue
+        table = next((t for t in tables if colon and t.path.name == Path(place).name), None)
+        if table is None or not row.strip().isdecimal() or int(row) not in table.numbers:
+            files = ", ".join(str(t.path) for t in tables) or "none"
+            raise InputError(
+                f"baseline: {text!r} is no row of a past file. Write FILE:ROW with the number that a spreadsheet "
+                f"program shows, or COLUMN=VALUE. The files are {files}."
+            )
+        alike = list(meant_by([name], table.columns, alike=plain))
+        if len(alike) == 1:
+            return result_column(table, alike[0])[list(table.numbers).index(int(row))]
+    return None
 
 
 def _told_names(wanted: CampaignPlan) -> list[str]:
@@ -300,13 +337,18 @@ def find_results(
 
 def _bounded(outcome: Goal | Limit, unit: str, tables: Sequence[Table]) -> Goal | Limit:
     """With 0 and 100 as bounds where a result is a percentage and none was ever outside; nor is any where none is."""
-    if unit != "%" or (isinstance(outcome, Limit) and not 0 <= outcome.sign * outcome.bound < 100):
+    if unit != "%" or (isinstance(outcome, Limit) and not _between(outcome, 0, 100)):
         return outcome
     cells = [c for table in tables if outcome.name in table.columns for c in table.parsed(outcome.name)]
     values = [value for cell in cells if (value := in_unit(cell, unit, unit).value) is not None]
     unknown = not any(outcome.name in table.columns for table in tables)
     inside = bool(values) and min(values) >= 0 and max(values) <= 100
     return replace(outcome, low=0, high=100) if unknown or inside else outcome
+
+
+def _between(limit: Limit, low: float, high: float) -> bool:
+    """Whether the limit could be kept and broken by values between these."""
+    return all(low <= end <= high for end in limit.ends) and limit.at_most != high and limit.at_least != low
 
 
 def told_parameters(texts: Sequence[str]) -> tuple[dict[str, Parameter], tuple[str, ...]]:

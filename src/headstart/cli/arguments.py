@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -16,9 +15,8 @@ from headstart.errors import InputError
 
 if TYPE_CHECKING:
     from headstart.campaign.init import CampaignPlan
-    from headstart.data.outcomes import Goal, Limit
+    from headstart.data.outcomes import Goal
 
-_LIMIT = re.compile(r"(?P<name>.+?)\s*(?P<relation><=|>=|≤|≥|<|>)\s*(?P<value>[^<>≤≥=]+)")
 _EXAMPLES = {
     "rename": "Temp=temperature",
     "descriptors": "solvent=solvents.csv",
@@ -67,7 +65,11 @@ class FileOptions:
     minimize: Annotated[bool, typer.Option("--minimize", help="The result is to be low.", show_default=False)] = False
     limit: Annotated[
         list[str] | None,
-        typer.Option(metavar="'COLUMN<=VALUE'", help="A result that only has to be good enough; may be repeated."),
+        typer.Option(metavar="'COLUMN<=VALUE'", help="What a result must keep, also 6<=COLUMN<=7; may be repeated."),
+    ] = None
+    baseline: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE:ROW", help="The row that 'baseline' in limits is; also COLUMN=VALUE."),
     ] = None
     rename: Annotated[list[str] | None, typer.Option(metavar="OLD=NEW", help="Columns that are the same.")] = None
     ignore: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A column that is no parameter.")] = None
@@ -89,13 +91,15 @@ class FileOptions:
     def plan(self, objectives: Sequence[str], *, minimized: bool = False) -> CampaignPlan:
         """All of it; an objective that does not say its direction is ``minimized``, or an ``InputError``."""
         from headstart.campaign.init import CampaignPlan
+        from headstart.data.requirements import parse_requirement
 
         if self.maximize and self.minimize:
             raise InputError("--maximize and --minimize contradict each other. Leave one of them out.")
         maximize = True if self.maximize else False if self.minimize or minimized else None
         return CampaignPlan(
             tuple(_goal(text, maximize) for text in objectives),
-            tuple(_limit(text) for text in self.limit or ()),
+            tuple(parse_requirement(text, "--limit") for text in self.limit or ()),
+            baseline=tuple(self.baseline or ()),
             rename=pairs(self.rename, "rename", "OLD=NEW"),
             ignore=tuple(self.ignore or ()),
             categories=tuple(self.category or ()),
@@ -172,7 +176,11 @@ def _cells(texts: Sequence[str] | None) -> dict[str, str | float]:
 def _goal(text: str, maximize: bool | None) -> Goal:
     from headstart.campaign.toml.reading import DIRECTIONS
     from headstart.data.outcomes import Goal
+    from headstart.data.requirements import parse_requirement, required
 
+    if "=" in text and (told := parse_requirement(text, "--objective")).near is not None:  # as in pH = 7
+        ((goal,), _) = required([Goal(told.name)], [told])
+        return goal
     name, colon, way = (part.strip() for part in text.rpartition(":"))
     if colon and way.lower() in DIRECTIONS:
         return Goal(name, maximize=DIRECTIONS[way.lower()])
@@ -181,18 +189,6 @@ def _goal(text: str, maximize: bool | None) -> Goal:
             f"Say what {text!r} is to be: --maximize or --minimize, or with several --objective '{text}:maximize'."
         )
     return Goal(text.strip(), maximize=maximize)
-
-
-def _limit(text: str) -> Limit:
-    from headstart.data.outcomes import Limit
-    from headstart.sources.files.cells import number
-
-    found = _LIMIT.fullmatch(text.strip())
-    value = None if found is None else number(found["value"])
-    if found is None or value is None:
-        raise InputError(f"--limit must be COLUMN<=VALUE or COLUMN>=VALUE, as in 'impurity<=0.5', but it is {text!r}.")
-    name = found["name"].strip()
-    return Limit(name, at_most=value) if found["relation"] in ("<=", "≤", "<") else Limit(name, at_least=value)
 
 
 def elsewhere(folder: Path) -> str:

@@ -9,7 +9,12 @@ every objective was measured; its value is the posterior mean. It is within the 
 so, or, where a limited quantity was not measured, if its model expects so.
 
 The *reference* of several objectives lies a tenth beyond the front of what is expected over the domain where the limits
-are likely to hold, and no nearer than what nine tenths of the domain are expected to be better than.
+are likely to hold, and no nearer than what nine tenths of the domain are expected to be better than. A threshold takes
+its place where it is nearer: beyond it nothing is of interest. Of one objective it is the incumbent as long as no
+result is better. An objective with a target is a loss |y − t| in the user's units, of which all of this is said.
+
+Once a result is within the limits, a point at which they hold with less than the least probability is suggested only
+if every point that is compared is such a one, and none with less than half the highest of them.
 
 Before any result is within the limits the incumbent is what is expected where they are likely to hold: the lowest mean
 before the first result, the median afterwards. The gain then counts only by its fourth root: counted in full, it leads
@@ -43,9 +48,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from headstart.data.outcomes import Goal
 from headstart.decide.acquisition import Acquisition, log_within
 from headstart.decide.front import Cells, reference_beyond
-from headstart.decide.members import Members
+from headstart.decide.members import Members, Nearness
 from headstart.decide.value import AimValue, Limits
 from headstart.errors import InputError
 from headstart.gp.fit import generator_from
@@ -61,13 +67,16 @@ Filter: TypeAlias = Callable[[Float[Tensor, "n d"]], Bool[Tensor, "n"]]
 class Aim:
     """The objectives, the limited quantities with their upper limits, and the acquisition function, for one problem.
 
-    ``beta`` is that of a confidence bound, None for log expected improvement.
+    ``wanted`` are the objectives' thresholds and targets. ``beta`` is that of a confidence bound, None for log expected
+    improvement.
     """
 
     goals: tuple[TransferPosterior, ...]
+    wanted: tuple[Goal, ...]
     limits: tuple[_Limited, ...] = ()
     others: tuple[TransferPosterior, ...] = ()  # limited quantities of which nothing is known
     beta: float | None = None
+    least_probability: float = PLAIN_TUNING.least_probability
 
     @classmethod
     def of(
@@ -81,17 +90,19 @@ class Aim:
             raise InputError(f"beta is how much uncertainty attracts and must not be negative, but it is {beta}.")
         bound = beta if kind is Acquisition.LCB else None
         if isinstance(known, TransferPosterior):
-            return cls((known,), beta=bound)
+            return cls((known,), (Goal("objective"),), beta=bound)
         if len(known.goals) > 1 and bound is not None:
             raise InputError(
                 f"The acquisition function {kind.value!r} is one of a single objective, but there are "
                 f"{len(known.goals)}: {', '.join(known.outcomes.names[: len(known.goals)])}. Use log expected "
                 "improvement (Acquisition.LOG_EI, acquisition='logei'), or one objective with limits on the others."
             )
-        every = [_Limited(own, limit.bound) for own, limit in zip(known.limits, known.outcomes.limits, strict=True)]
+        every = [_Limited(own, limit.interval) for own, limit in zip(known.limits, known.outcomes.limits, strict=True)]
         silent = tuple(own.posterior for own in every if bool(own.posterior.knows_nothing))
         heard = tuple(own for own in every if not bool(own.posterior.knows_nothing))
-        return cls(known.goals, heard, silent, bound)
+        least = known.outcomes.least_probability
+        least = PLAIN_TUNING.least_probability if least is None else least
+        return cls(known.goals, known.outcomes.goals, heard, silent, bound, least)
 
     @property
     def _posteriors(self) -> tuple[TransferPosterior, ...]:
@@ -113,13 +124,38 @@ class Aim:
 
     @property
     def past_bests(self) -> Float[Tensor, "s d"]:
-        """The best point of every source of every objective."""
-        return torch.cat([goal.past_bests for goal in self.goals], dim=-2)
+        """The best point of every source of every objective; with a target none, for theirs are the lowest."""
+        found = [goal.past_bests for goal, own in zip(self.goals, self.wanted, strict=True) if own.target is None]
+        return torch.cat([self.goals[0].train_inputs[0][:0], *found], dim=-2)
 
     @cached_property
     def expected(self) -> tuple[Members, ...]:
         """The members of every objective's predictor."""
-        return tuple(Members.of(goal.predictor, goal.floor) for goal in self.goals)
+        return tuple(
+            Members.of(goal.predictor, goal.floor)
+            if own.target is None
+            else Members.of(goal.predictor, near=Nearness(own.target, goal.way))
+            for goal, own in zip(self.goals, self.wanted, strict=True)
+        )
+
+    @cached_property
+    def _thresholds(self) -> list[Tensor | None]:
+        """The losses of the thresholds of every objective, as its members compare them."""
+        found: list[Tensor | None] = []
+        for goal, own, posterior in zip(self.wanted, self.expected, self.goals, strict=True):
+            at = None if goal.reference is None else posterior.train_targets.new_tensor([goal.reference])
+            found.append(None if at is None else (at if own.near else posterior.way.inward(at))[0])
+        return found
+
+    def losses(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n m"]:
+        """What is expected of every objective at each row of X, as a loss."""
+        return torch.stack([own.reachable(own.loss(own.means(X))) for own in self.expected], dim=-1)
+
+    @property
+    def outward(self) -> list[Callable[[Tensor], Tensor]]:
+        """The maps of every objective's losses to the user's units."""
+        every = zip(self.expected, self.goals, strict=True)
+        return [posterior.way.outward if own.near is None else torch.clone for own, posterior in every]
 
     @cached_property
     def results(self) -> Float[Tensor, "n d"]:
@@ -135,11 +171,15 @@ class Aim:
             X = X[limit.holds(X)]
         return X
 
+    def log_within(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n"]:
+        """The logarithm of the probability that all limits hold at each row of X."""
+        return torch.stack([X.new_zeros(len(X)), *(limit.log_within(X) for limit in self.limits)]).sum(0)
+
     def _likely(self, X: Float[Tensor, "n d"]) -> Bool[Tensor, "n"]:
         """Where the limits are likely to hold, compared with where they are most likely to: a tenth of X at least."""
         if not self.limits:
             return X.new_ones(len(X), dtype=torch.bool)
-        log_p = torch.stack([limit.log_within(X) for limit in self.limits]).sum(0)
+        log_p = self.log_within(X)
         return log_p >= torch.minimum(log_p.amax() + math.log(PLAIN_TUNING.likely_share), log_p.quantile(0.9))
 
     def rank(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n"]:
@@ -150,7 +190,17 @@ class Aim:
         if len(self.goals) > 1:
             with single_thread():
                 return -self.value(X, X[:0], generator_from(0))(X)
-        return self.expected[0].means(X).masked_fill(~self._likely(X), torch.inf)
+        (own,) = self.expected
+        return own.loss(own.means(X)).masked_fill(~self._likely(X), torch.inf)
+
+    def probability_limit(self, X: Float[Tensor, "n d"]) -> Filter | None:
+        """Which points keep the limits with the least probability, or as far as any of X does; None for all."""
+        if not self.limits or not len(self.within(self.results)):
+            return None
+        highest = float(self.log_within(X).amax())
+        least = math.log(self.least_probability) if self.least_probability > 0 else -math.inf
+        level = least if highest >= least else highest + math.log(PLAIN_TUNING.likely_share)
+        return lambda X: self.log_within(X) >= level
 
     def mean_limit(self, X: Float[Tensor, "n d"], awaited: Float[Tensor, "p d"]) -> Filter | None:
         """Which points are below the limit on the mean among the points X that are compared; None for no limit.
@@ -165,12 +215,12 @@ class Aim:
         for own, share in zip(self.expected, reach, strict=True):
             if share is None:
                 return None
-            mean = own.means(compared)
+            mean = own.loss(own.means(compared))
             # all the way is the median to the last bit
             limits.append(torch.lerp(mean.amin(), mean.quantile(0.5), mean.new_tensor(share)))
 
         def below(X: Float[Tensor, "n d"]) -> Bool[Tensor, "n"]:
-            parts = [own.means(X) <= limit for own, limit in zip(self.expected, limits, strict=True)]
+            parts = [own.loss(own.means(X)) <= limit for own, limit in zip(self.expected, limits, strict=True)]
             return torch.stack(parts).any(0)
 
         return below
@@ -183,21 +233,20 @@ class Aim:
         share = 1.0 if len(results) or not self.limits else PLAIN_TUNING.gain_power_before_feasible
         given, limits, drawn, holds = self._given(goals, awaited, generator)
         if len(goals) > 1:
-            expected, typical = (
-                torch.stack([own.reachable(own.means(at)) for own in goals], dim=-1)
-                for at in (results, X[self._likely(X)])
-            )
-            draws = torch.stack([y[0] for y in drawn], dim=-1)
+            expected, typical = self.losses(results), self.losses(X[self._likely(X)])
+            draws = torch.stack([own.loss(y[0]) for own, y in zip(goals, drawn, strict=True)], dim=-1)
             fronts = [torch.cat([expected, y[holds[q]]]) for q, y in enumerate(draws)]
-            outward = [goal.way.outward for goal in self.goals]
-            cells = Cells.beyond(fronts, self._reference(typical, expected), outward)
+            cells = Cells.beyond(fronts, self._reference(typical, expected), self.outward)
             return AimValue(given, None, cells, limits, share)
-        own, y = goals[0], drawn[0].masked_fill(~holds, torch.inf)
+        own = goals[0]
+        y = own.loss(drawn[0]).masked_fill(~holds, torch.inf)
         if len(results):
-            best = own.means(results).amin()
+            best = own.loss(own.means(results)).amin()
         else:
-            means = own.means(X[self._likely(X)])
+            means = own.loss(own.means(X[self._likely(X)]))
             best = means.quantile(0.5) if len(self.results) else means.amin()
+        if (threshold := self._thresholds[0]) is not None:
+            best = torch.minimum(best, threshold)
         best_f = own.reachable(torch.cat([best.expand(*y.shape[:-1], 1), y], dim=-1).amin(-1))
         opening = self.goals[0].cautious and not len(self.goals[0].train_targets) and not len(awaited)
         beta = 0.0 if opening and self.beta is None else self.beta  # the lowest mean
@@ -211,7 +260,7 @@ class Aim:
         With several objectives all members have the draws of their mixture, and so they have of every limit.
         """
         p, several = len(awaited), len(goals) > 1
-        bounds = [float(limit.bound) for limit in self.limits]
+        bounds = [limit.ends for limit in self.limits]
         limits = [limit.members for limit in self.limits]
         if p == 0:
             none = [awaited.new_empty(len(own.functions), 1, 0) for own in goals]
@@ -226,32 +275,36 @@ class Aim:
             return torch.cat([half, -half]) if pairs else torch.zeros(1, p, dtype=torch.float64)
 
         holds = awaited.new_ones(max(2 * pairs, 1), p, dtype=torch.bool)
-        for i, bound in enumerate(bounds):
+        for i, (low, high) in enumerate(bounds):
             limits[i], y = limits[i].given(awaited, draws(i + 1), alike=True)
-            holds = holds & (y[0] <= bound)
+            holds = holds & (low <= y[0]) & (y[0] <= high)
         first = len(limits) + 1 if several else 0
         found = [own.given(awaited, draws(first + i), alike=several) for i, own in enumerate(goals)]
         given = tuple(own for own, _ in found)
         return given, tuple(zip(limits, bounds, strict=True)), [y for _, y in found], holds
 
     def _reference(self, typical: Float[Tensor, "n m"], expected: Float[Tensor, "r m"]) -> Float[Tensor, "m"]:
-        """The reference of several objectives, in model units, found in the user's."""
-        ways = [goal.way for goal in self.goals]
+        """The reference of several objectives, as a loss, found in the user's units."""
+        outward = self.outward
         looked_at, results = (
-            torch.stack([way.outward(values[:, m]) for m, way in enumerate(ways)], dim=-1)
-            for values in (typical, expected)
+            torch.stack([out(values[:, m]) for m, out in enumerate(outward)], dim=-1) for values in (typical, expected)
         )
         found = reference_beyond(torch.cat([looked_at, results]), looked_at.std(0, correction=0))
         found = torch.maximum(found, looked_at.quantile(PLAIN_TUNING.reference_quantile, dim=0))
-        return torch.stack([way.inward(found[m : m + 1])[0] for m, way in enumerate(ways)])
+        inward = [
+            value if own.near else posterior.way.inward(value.reshape(1))[0]
+            for value, own, posterior in zip(found, self.expected, self.goals, strict=True)
+        ]
+        pairs = zip(inward, self._thresholds, strict=True)
+        return torch.stack([own if least is None else torch.minimum(own, least) for own, least in pairs])
 
 
 @dataclass(frozen=True)
 class _Limited:
-    """A quantity that must be at most ``limit``, in the user's units behind the sign."""
+    """A quantity that must be in an interval, in the user's units behind the sign."""
 
     posterior: TransferPosterior
-    limit: float
+    interval: tuple[float, float]
 
     @cached_property
     def members(self) -> Members:
@@ -259,23 +312,25 @@ class _Limited:
         return Members.of(self.posterior.predictor)
 
     @cached_property
-    def bound(self) -> Float[Tensor, ""]:
-        """The limit in model units."""
-        return self.posterior.bound(self.limit)
+    def ends(self) -> tuple[float, float]:
+        """The interval in model units."""
+        low, high = (end if math.isinf(end) else float(self.posterior.bound(end)) for end in self.interval)
+        return low, high
 
     def holds(self, X: Float[Tensor, "n d"]) -> Bool[Tensor, "n"]:
         """Whether it holds at each row of X: as measured there, on average, or else as expected."""
-        expected = self.members.means(X)
+        expected, (low, high), (least, most) = self.members.means(X), self.interval, self.ends
         same = (X.unsqueeze(-2) == self.posterior.train_inputs[0]).all(-1).to(X)
         measured = (same @ self.posterior.train_targets) / same.sum(-1).clamp_min(1.0)
-        return torch.where(same.any(-1), measured <= self.limit, expected <= self.bound)
+        held = (low <= measured) & (measured <= high)
+        return torch.where(same.any(-1), held, (least <= expected) & (expected <= most))
 
     def log_within(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n"]:
         """The logarithm of the probability that it holds."""
-        own, bound = self.members, float(self.bound)
+        own = self.members
         with single_thread():
             mean, var = own.predict(X.cpu().numpy())
-        value, *_ = log_within(mean, var[:, None], bound=bound, noise_var=own.noise_var[:, None, None])
+        value, *_ = log_within(mean, var[:, None], ends=self.ends, noise_var=own.noise_var[:, None, None])
         every = torch.from_numpy(value[:, 0] + np.log(own.weights)[:, None])
         return torch.logsumexp(every, dim=0).to(X.device)
 

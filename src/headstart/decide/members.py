@@ -20,14 +20,17 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
+from headstart.decide.acquisition import confidence_bound, log_closeness, log_improvement
 from headstart.decide.surface import Backward, Surface, surface_of
 from headstart.gp.linalg import LEAST_VAR, cholesky, solve_lower
 from headstart.gp.threads import single_thread
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Predictor, components
+from headstart.models.predictive import OutputTransform
 from headstart.tuning import PLAIN_TUNING
 
 Array = NDArray[np.float64]
+_WithSlopes: TypeAlias = tuple[Array, Array, Array]  # a value, and its derivatives by mean and variance
 # Means (q, n), one for every draw of the awaited results, and the variance (n)
 Moments: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
 
@@ -71,6 +74,38 @@ class ByAutograd:
         return mean, var, backward
 
 
+@dataclass(frozen=True, slots=True)
+class Nearness:
+    """The loss |y − target| of an objective, in the user's units; ``way`` leads there from model units."""
+
+    target: float
+    way: OutputTransform
+
+    @property
+    def at(self) -> float:
+        """The target in model units."""
+        return float(self.inward_of(torch.tensor([self.target], dtype=torch.float64))[0])
+
+    def inward_of(self, y: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
+        """Values in the user's units in model units."""
+        return self.way.inward(y.reshape(-1)).reshape(y.shape)
+
+    def loss(self, values: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
+        """How far values in model units are from the target, in the user's."""
+        return (self.way.outward(values.reshape(-1)) - self.target).abs().reshape(values.shape)
+
+    def ends(self, levels: Float[Array, "*n"]) -> tuple[Array, Array, Array]:
+        """What is within a distance in the user's units, in model units, and the distance.
+
+        None is less than that of what lies a thousandth beside the target: an exact hit could not be compared.
+        """
+        at, beside = self.at, PLAIN_TUNING.improvement_at_bound
+        least = self.loss(torch.tensor([at - beside, at + beside], dtype=torch.float64)).amax()
+        height = np.maximum(levels, float(least))
+        low, high = (self.inward_of(torch.from_numpy(self.target + side * height)).numpy() for side in (-1.0, 1.0))
+        return np.minimum(low, at - beside), np.maximum(high, at + beside), height
+
+
 @dataclass(frozen=True)
 class Members:
     """An outcome as a function of x: the k members of its predictor that have weight, with a mean for every draw q."""
@@ -81,16 +116,17 @@ class Members:
     weights: Float[Array, "k"]
     noise_var: Float[Array, "k"]
     floor: float | None = None  # the lowest value that a result can have
+    near: Nearness | None = None  # for an objective with a target
 
     @classmethod
-    def of(cls, predictor: Predictor, floor: Float[Tensor, ""] | None = None) -> Self:
+    def of(cls, predictor: Predictor, floor: Float[Tensor, ""] | None = None, near: Nearness | None = None) -> Self:
         """Of a predictor of a single problem; a mixture in a mixture counts by its own members."""
         parts = [(member, 1.0 if weight is None else float(weight)) for member, weight in components(predictor)]
         predictors, kept = zip(*(part for part in parts if part[1] > PLAIN_TUNING.member_min_weight), strict=True)
         noise_var = torch.stack([member.noise_var for member in predictors]).detach().cpu().numpy()
         lowest = None if floor is None else float(floor)
         functions = tuple(_as_it_is(member) for member in predictors)
-        return cls(predictor, predictors, functions, np.array(kept) / sum(kept), noise_var, lowest)
+        return cls(predictor, predictors, functions, np.array(kept) / sum(kept), noise_var, lowest, near)
 
     def means(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n"]:
         """The mean of the mixture at every row of X, while no result is awaited."""
@@ -105,6 +141,27 @@ class Members:
     def reachable(self, values: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
         """The values, none of them below the lowest that a result can have."""
         return values if self.floor is None else values.clamp_min(self.floor)
+
+    def loss(self, values: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
+        """What is to be small: the values themselves, or with a target how far they are from it in the user's units."""
+        return values if self.near is None else self.near.loss(values)
+
+    def log_improvement(
+        self, mean: Array, var: Array, *, level: Float[Array, "*#b 1"], noise_var: Float[Array, "*#b 1"]
+    ) -> _WithSlopes:
+        """The logarithm of what the loss is expected to be below ``level``, with its derivatives."""
+        if self.near is None:
+            return log_improvement(mean, var, level=level, noise_var=noise_var, floor=self.floor)
+        low, high, height = self.near.ends(np.ascontiguousarray(level))
+        return log_closeness(mean, var, low=low, at=self.near.at, high=high, height=height, noise_var=noise_var)
+
+    def confidence_bound(self, mean: Array, var: Array, beta: float) -> _WithSlopes:
+        """−(loss − β sd) of the mean with its derivatives; a distance to a target is that in model units."""
+        if self.near is None:
+            return confidence_bound(mean, var, beta)
+        away = mean - self.near.at
+        value, by_mean, by_var = confidence_bound(np.abs(away), var, beta)
+        return value, by_mean * np.sign(away), by_var
 
     def predict(self, X: Float[Array, "n d"]) -> tuple[Float[Array, "k q n"], Float[Array, "k n"]]:
         """Means and variances at many points."""

@@ -35,7 +35,7 @@ Which = NDArray[np.intp]
 
 _GAIN = 1e-9  # a better value than before by no more than this is rounding
 _WORST = 1e10  # the loss where the acquisition value is not a number
-_PENALTY = 1e6  # subtracted from the value, a logarithm, of a point beyond the limit on the mean
+_PENALTY = 1e6  # subtracted from the value, a logarithm, of a point that fails a filter
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,9 @@ class Search:
         listing = self.domain.listing
         parts = self._look_around() if listing is None else (listing.to(taken.device),)
         found = torch.cat(parts)
-        value, limit = self.aim.value(found, awaited, self.generator), self.aim.mean_limit(found, awaited)
-        scored = _ScoredPoints(value, taken, limit)
+        value = self.aim.value(found, awaited, self.generator)
+        filters = (self.aim.mean_limit(found, awaited), self.aim.probability_limit(found))
+        scored = _ScoredPoints(value, taken, tuple(own for own in filters if own is not None))
         with single_thread():
             values = scored(found)
             if listing is None:
@@ -99,11 +100,14 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class _ScoredPoints:
-    """The acquisition value, lower by a penalty beyond the limit on the mean, and −∞ at a point already taken."""
+    """The acquisition value, lower by a penalty for every filter that a point fails, and −∞ where one is taken.
+
+    Where no point passes all filters, the last one counts most.
+    """
 
     value: AimValue
     taken: Float[Tensor, "k d"]
-    below: Filter | None
+    filters: tuple[Filter, ...]
 
     def __call__(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n"]:
         values = self.value(X)
@@ -113,8 +117,8 @@ class _ScoredPoints:
                 "mean and variance should be finite, and its variance positive."
             )
         values = values.nan_to_num(nan=-torch.inf, neginf=-torch.inf)
-        if self.below is not None:
-            values = values - _PENALTY * (~self.below(X))
+        for rank, passes in enumerate(self.filters, start=1):
+            values = values - rank * _PENALTY * (~passes(X))
         return values.masked_fill(are_among(X, self.taken), -torch.inf)
 
 

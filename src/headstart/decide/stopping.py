@@ -2,7 +2,8 @@
 
     gain = E[ max_i (f* − f(x_i))₊ · [all limits hold at x_i] ]
 
-over the points x_i that would be tried, f* being the lowest posterior mean of a result within the limits. The
+over the points x_i that would be tried, f* being the lowest posterior mean of a result within the limits, or the
+threshold where that is lower; with a target it is that of |y − target|, and so is f(x_i). The
 expectation is that of the mixture, in the user's units. For a single point it is exact,
 
     Σ_k w_k ∫₀^Φ(u_k) (f* − g(μ_k + s_k Φ⁻¹(p))) dp · P(all limits hold)        g(μ_k + s_k u_k) = f*
@@ -180,7 +181,7 @@ def outlook(
         return Outlook(None, 0, n, None, several)
     spread = None
     if n and not several:
-        expected = known.goals[0].predict(aim.results)[0]
+        expected = _losses(known.outcomes.goals[0], known.goals[0].predict(aim.results)[0])
         spread = float(expected.quantile(0.5) - expected.amin())
     enough = 2 * AUTO_TUNING.few_results if aim.blind else AUTO_TUNING.few_results
     return Outlook(further_gain(known, points, shown=True), len(points), n, spread, several, enough=enough)
@@ -233,20 +234,29 @@ def further_gain(
         return None
     if len(known.goals) > 1:
         return Further(_share_of_volume(aim, results, points), None)
-    posterior = known.goals[0]
+    posterior, goal = known.goals[0], known.outcomes.goals[0]
     with torch.no_grad():
-        best = posterior.predict(results)[0].amin()
-        slope = 0.0 if posterior.warp is None else posterior.warp.log_slope(best.reshape(1))[0]
+        at = posterior.predict(results)[0]
+        losses = _losses(goal, at)
+        best, place = losses.amin(), at[losses.argmin()]
+        slope = 0.0 if posterior.warp is None else posterior.warp.log_slope(place.reshape(1))[0]
         unit = posterior.units.scale * torch.as_tensor(-slope).exp()  # of the model, near the best
         error_var, noise_var = observed(posterior).error_var, posterior.predictor.noise_var
         stated = torch.empty(0) if error_var is None else error_var[error_var > 0]
         known_var = float(stated.median()) if len(stated) else 0.0
         noise = float((noise_var * unit.square() + known_var).sqrt())
-        if len(points) == 1 and not shown:
+        if goal.reference is not None:
+            best = best.clamp_max(goal.reference)
+        if len(points) == 1 and not shown and goal.target is None:
             gain = _of_one(posterior, points, best) * known.probability_within(points)[0]
         else:
             gain = _of_many(known, points, best, noise_var + known_var / unit.square() if shown else None)
     return Further(float(gain), noise)
+
+
+def _losses(goal: Goal, y: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
+    """What is to be small, of values behind the sign."""
+    return y if goal.target is None else (y - goal.target).abs()
 
 
 def _of_one(posterior: TransferPosterior, x: Float[Tensor, "1 d"], best: Float[Tensor, ""]) -> Float[Tensor, ""]:
@@ -279,7 +289,8 @@ def _of_many(
             holds = 0.5 * holds
             continue
         sampler = SobolQMCNormalSampler(torch.Size((n_draws,)), seed=i + 1)
-        holds = holds * (sampler(own.posterior(X, observation_noise=True)).squeeze(-1) <= limit.bound)
+        y, (low, high) = sampler(own.posterior(X, observation_noise=True)).squeeze(-1), limit.interval
+        holds = holds * (low <= y) * (y <= high)
     total = best.new_zeros(())
     for member, share in components(posterior.predictor):
         mean, cov = member.predict(X)
@@ -288,7 +299,8 @@ def _of_many(
             cov = 0.5 * (after + after.mT)
         noise = 1e-9 * cov.diagonal().clamp_min(0.0) + LEAST_VAR
         L = cholesky(cov + torch.diag_embed(noise), of="The covariance of the next points")
-        better = (best - posterior.way.outward(mean + e @ L.mT)).clamp_min(0.0) * holds
+        losses = _losses(known.outcomes.goals[0], posterior.way.outward(mean + e @ L.mT))
+        better = (best - losses).clamp_min(0.0) * holds
         total = total + (1.0 if share is None else share) * better.amax(-1).mean()
     return total
 
@@ -301,9 +313,9 @@ def _share_of_volume(aim: Aim, results: Float[Tensor, "n d"], points: Float[Tens
     value = aim.value(torch.cat([aim.results, points]), points[:0], torch.Generator())
     assert value.cells is not None
     added = float(value(points)[0].exp())
-    outward = [goal.way.outward for goal in aim.goals]
+    outward = aim.outward
     reference = torch.cat([way(value.cells.levels[m, 0].amax().reshape(1)) for m, way in enumerate(outward)])
-    means = [own.means(results) for own in aim.expected]
-    expected = torch.stack([way(mean) for way, mean in zip(outward, means, strict=True)], dim=-1)
+    losses = aim.losses(results).unbind(-1)
+    expected = torch.stack([way(loss) for way, loss in zip(outward, losses, strict=True)], dim=-1)
     volume = float(DominatedPartitioning(ref_point=-reference, Y=-expected).compute_hypervolume())
     return added / volume if volume > 0 else math.inf

@@ -6,11 +6,13 @@
     one objective, LCB      log gain = Σ_k w_k −(mean_k(x) − β sd_k(x))
     several objectives      gain_q = Σ_cells Π_m (H_mq(u_m) − H_mq(l_m))       the expected growth of the volume
                             H_mq(t) = Σ_k w_k E[max(t − ½σ − m_kq(x), 0)]
-    limits                  P_cq = Σ_k w_k Φ((c − mean_kq(x))/sd_k(x))         a measurement is within the limit c
+    limits                  P_cq = Σ_k w_k Φ((c − mean_kq(x))/sd_k(x))         a measurement is within the limit c;
+                            of a range l … c less the same of l
 
 over the members k of every outcome's mixture and draws q of awaited results (decide.members); m(x) and σ are those of
-decide.acquisition, cells those of decide.front, ``share`` that of decide.aim. Outcomes are independent, so the mean of
-a product is the product of the means: all combinations of members are averaged at the cost of each of them once.
+decide.acquisition, with a target f* − m is d* − |y − t|, cells those of decide.front, ``share`` that of decide.aim.
+Outcomes are independent, so the mean of a product is the product of the means: all combinations of members are averaged
+at the cost of each of them once.
 
 With one objective every member has its own draws and its own incumbents f*_kq; with several the draws are those of the
 mixture, so that a draw belongs to one front. The derivatives by every mean and variance are in closed form for one
@@ -29,12 +31,13 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headstart.decide.acquisition import confidence_bound, log_improvement, log_within
+from headstart.decide.acquisition import log_within
 from headstart.decide.front import Cells
 from headstart.decide.members import ROWS, Members
 
 Array = NDArray[np.float64]
-Limits: TypeAlias = tuple[tuple[Members, float], ...]  # limited outcomes with their upper limits, in model units
+# Limited outcomes, and what each must be between, in model units
+Limits: TypeAlias = tuple[tuple[Members, tuple[float, float]], ...]
 # Means (k, q, n) and variances (k, n) of one outcome, or derivatives by them
 _Moments: TypeAlias = tuple[Array, Array]
 # A logarithm (q, n), and the function from derivatives by it to those by the moments of its outcomes
@@ -88,8 +91,8 @@ class AimValue:
             self._improvement(*moments[0]) if self.cells is None else self._volume(moments[:m], slopes=slopes)
         )
         within = [
-            _averaged(own, *log_within(mean, var[:, None], bound=bound, noise_var=own.noise_var[:, None, None]))
-            for (own, bound), (mean, var) in zip(self.limits, moments[m:], strict=True)
+            _averaged(own, *log_within(mean, var[:, None], ends=ends, noise_var=own.noise_var[:, None, None]))
+            for (own, ends), (mean, var) in zip(self.limits, moments[m:], strict=True)
         ]
         total = self.share * gain + sum(log for log, _ in within)
         if len(total) == 1:
@@ -109,9 +112,9 @@ class AimValue:
         if self.beta is None:
             assert self.best_f is not None
             level, noise_var = self.best_f[..., None], own.noise_var[:, None, None]
-            gain = log_improvement(mean, var[:, None], level=level, noise_var=noise_var, floor=own.floor)
+            gain = own.log_improvement(mean, var[:, None], level=level, noise_var=noise_var)
             return _averaged(own, *gain)
-        value, by_mean, by_var = confidence_bound(mean, var[:, None], self.beta)
+        value, by_mean, by_var = own.confidence_bound(mean, var[:, None], self.beta)
         w = np.broadcast_to(own.weights[:, None, None], value.shape)
         return (w * value).sum(0), lambda by: [(by * w * by_mean, (by * w * by_var).sum(1))]
 
@@ -150,19 +153,18 @@ def _averaged(
 
 
 class _LogImprovement(torch.autograd.Function):
-    """``log_improvement`` at the levels of fronts, (k, q, t, n), with its derivatives."""
+    """``Members.log_improvement`` at the levels of fronts, (k, q, t, n), with its derivatives."""
 
     @staticmethod
     def forward(
         ctx: Any, mean: Tensor, var: Tensor, levels: Float[Tensor, "q t"], own: Members
     ) -> Float[Tensor, "k q t n"]:
         """log H."""
-        value, by_mean, by_var = log_improvement(
+        value, by_mean, by_var = own.log_improvement(
             mean.detach().numpy()[:, :, None],
             var.detach().numpy()[:, None, None],
             level=levels.numpy()[None, :, :, None],
             noise_var=own.noise_var[:, None, None, None],
-            floor=own.floor,
         )
         ctx.save_for_backward(torch.from_numpy(by_mean), torch.from_numpy(by_var))
         return torch.from_numpy(value)

@@ -92,7 +92,9 @@ def _draw(own: FittedOutcome, past: Sequence[PastRun], axes: Axes, places: _Plac
         axes.axhline(level, color=_PAST, linewidth=1.4, linestyle=dashes, label=told, zorder=1)
     if isinstance(column.outcome, Limit):
         told = f"{short(column.name)} {column.aim}"
-        axes.axhline(column.outcome.value, color=INK, linewidth=1.1, linestyle="--", label=told, zorder=1)
+        for end in column.outcome.ends:
+            axes.axhline(end, color=INK, linewidth=1.1, linestyle="--", label=told, zorder=1)
+            told = "_"  # one entry for both ends
     if len(measured):
         at = np.array([place[e.number] for e in measured])
         standings = [campaign.standing(e) for e in measured]

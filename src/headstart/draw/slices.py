@@ -111,7 +111,9 @@ def slices_figure(
         _axis(axes, s, column.label)
         _mark_point(axes, s, point, best=best)
         if isinstance(column.outcome, Limit):
-            axes.axhline(column.outcome.value, color=INK, linewidth=1.1, linestyle="--", zorder=2, label="limit")
+            for i, end in enumerate(column.outcome.ends):
+                told = "_limit" if i else "limit"  # one entry for both ends
+                axes.axhline(end, color=INK, linewidth=1.1, linestyle="--", zorder=2, label=told)
     tasks, far = fitted.ordinary_past, fitted.outliers
     look_at(grid[0], [*(y for _, y in tasks), results[~far], *medians])
     hidden = int(far.sum()) + sum(d.n for d in fitted.alignment.datasets) - sum(len(y) for _, y in tasks)

@@ -170,7 +170,8 @@ class OutcomePosteriors:
     def probability_within(self, X: Float[Tensor, "m d"]) -> Float[Tensor, "m"]:
         """How probable it is that all limits hold in a measurement at each row of X: the product over the limits.
 
-        A limit on something that was never measured, here or before, is as likely as not.
+        It is the probability by which points are chosen. A limit on something that was never measured, here or before,
+        is as likely as not.
 
         Args:
             X: Points, (m, d).
@@ -181,6 +182,7 @@ class OutcomePosteriors:
         probability = X.new_ones(X.shape[:-1])
         with torch.no_grad():
             for limit, posterior in zip(self.outcomes.limits, self.limits, strict=True):
-                own = posterior.within(X, limit.bound)
-                probability = probability * torch.where(posterior.knows_nothing, 0.5, own)
+                probability = probability * torch.where(
+                    posterior.knows_nothing, 0.5, posterior.within(X, limit.interval)
+                )
         return probability

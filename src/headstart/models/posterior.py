@@ -398,18 +398,19 @@ class TransferPosterior(Model, FantasizeMixin):
         mapped = c if self._warp is None else self._warp.bound(c, self._y)
         return ((mapped - self.units.offset.unsqueeze(-1)) / self.units.scale.unsqueeze(-1)).squeeze(-1)
 
-    def within(self, X: Float[Tensor, "*b m d"], limit: float) -> Float[Tensor, "*c m"]:
-        """P(result ≤ limit) of a measurement at every row of X.
+    def within(self, X: Float[Tensor, "*b m d"], interval: tuple[float, float]) -> Float[Tensor, "*c m"]:
+        """P(low ≤ result ≤ high) of a measurement at every row of X, by the members that suggestions rest on.
 
         Args:
             X: Points, (*b, m, d).
-            limit: An upper limit, in the user's units.
+            interval: The lowest and the highest value, in the user's units; infinite for none.
 
         Returns:
             Probabilities, (*b, m).
         """
-        y = self._y.new_full((1,), limit)
-        return self.way.cdf(self._measurement(X), y, self.bound(limit).unsqueeze(-1))
+        said, (low, high) = measurement(self._predictor, X, None, noise=True), interval
+        above = said.cdf(self.bound(low).unsqueeze(-1)) if math.isfinite(low) else 0.0
+        return (said.cdf(self.bound(high).unsqueeze(-1)) if math.isfinite(high) else 1.0) - above
 
     def subset_output(self, idcs: list[int]) -> Self:
         """The model itself: it has one output.

@@ -29,8 +29,9 @@ from headstart.models.model import Prior, TransferModel
 from headstart.models.outcomes import OutcomePosteriors, OutcomePriors
 from headstart.sampler.space import OrderedChoices, SourceSpace, StudySnapshot
 from headstart.sampler.trials import EncodedTrials, encode_trials
+from headstart.sampler.wishes import Wishes
 from headstart.sources.alignment import Alignment, align, any_result, split, turned_round, with_outliers
-from headstart.sources.forms.naming import ErrorNames, errors_of_trials
+from headstart.sources.forms.naming import ErrorNames, errors_of_trials, limited_of_trials
 from headstart.sources.forms.studies import is_same_study
 from headstart.sources.objectives import called, of_goals
 from headstart.sources.optuna_api import constraints_of
@@ -53,7 +54,7 @@ class StudyPriors:
     outcomes: Outcomes
     priors: Mapping[str, Prior]
     fill: Mapping[str, Any]
-    errors: tuple[str | None, ...]  # the user attributes with the standard errors of the objectives, in their order
+    errors: tuple[str | None, ...]  # the user attributes with the standard errors of the outcomes, in their order
 
     @property
     def prior(self) -> Prior:
@@ -87,17 +88,18 @@ class StudyPriors:
             return encoded.values
         if place < len(self.outcomes.goals):
             found = [trial.values[place] if trial.values else math.nan for trial in trials]
+        elif name.startswith(_CONSTRAINT):
+            found = [constraints_of(trial).get(name.removeprefix(_CONSTRAINT), math.nan) for trial in trials]
         else:
-            key = name.removeprefix(_CONSTRAINT)
-            found = [constraints_of(trial).get(key, math.nan) for trial in trials]
+            own = limited_of_trials(trials, {name: None}).get(name)
+            return np.full(len(trials), math.nan) if own is None else own.y
         return np.array(found, dtype=np.float64)
 
     def _measured(self, name: str, encoded: EncodedTrials) -> Dataset:
         """The results of an outcome as measured, with the errors that are known."""
-        place, trials, error = self.outcomes.names.index(name), encoded.finished, None
+        place, trials = self.outcomes.names.index(name), encoded.finished
         values = self.values(name, encoded)
-        if place < len(self.errors):
-            error, _ = errors_of_trials(trials, self.errors[place], "this study")
+        error, _ = errors_of_trials(trials, self.errors[place], "this study")
         y = finite(values)
         there, space = ~np.isnan(y), encoded.space
         variances = None if error is None else error_var(error[there])
@@ -118,6 +120,7 @@ class SourceFitter:
     listed: RawTask | None = None  # settings to try, whose parameters are then all there are
     errors: ErrorNames = field(default_factory=ErrorNames)
     categories: frozenset[str] = frozenset()  # parameters whose choices are not ordered, even if they are numbers
+    wishes: Wishes = field(default_factory=Wishes)
     _of_study: dict[str, tuple[tuple[RawTask, ...], SourceSpace]] = field(default_factory=dict)  # by its name
     _latest: tuple[Any, StudyPriors] | None = None
     _priors: OrderedDict[str, Prior] = field(default_factory=OrderedDict)  # the latest by the content of their data
@@ -185,7 +188,7 @@ class SourceFitter:
     def fit(self, now: StudySnapshot) -> StudyPriors:
         """What the sources teach about the study; the latest is kept."""
         study, (sources, _) = now.study, self._known_of(now.study)
-        outcomes = _outcomes_of(study, now.trials, sources)
+        outcomes = self._outcomes_of(study, now.trials, sources)
         self._warn_of_constraints(now.trials, sources)
         elsewhere = {name for trial in now.trials for name in trial.distributions}
         asked = (study.study_name, now, elsewhere, outcomes)
@@ -198,6 +201,8 @@ class SourceFitter:
     ) -> StudyPriors:
         one, names = len(outcomes.names) == 1, outcomes.names[: len(outcomes.goals)]
         errors = tuple(self.errors.of_objective(n, i, len(names), "The study") for i, n in enumerate(names))
+        errors = tuple(own or self.wishes.errors.get(n) for n, own in zip(names, errors, strict=True))
+        errors = (*errors, *(self.wishes.errors.get(limit.name) for limit in outcomes.limits))
         measured = {task.name: _measured_by(task, outcomes) for task in sources}
         known = {name: any_result(own) for name, own in measured.items()}
         for source in sources:
@@ -235,6 +240,14 @@ class SourceFitter:
             alignment = replace(alignment, decisions=(*alignment.decisions, *found))
         return StudyPriors(alignment, outcomes, priors, self.fill, errors)
 
+    def _outcomes_of(self, study: Study, trials: Sequence[FrozenTrial], sources: Sequence[RawTask]) -> Outcomes:
+        """What is measured: the study's objectives, the constraints of its trials, or of its sources, and limits."""
+        finished = [trial for trial in trials if trial.state == TrialState.COMPLETE]
+        known = [constraints_of(trial) for trial in finished] if finished else [task.constraints for task in sources]
+        limits = sorted({f"{_CONSTRAINT}{key}" for own in known for key in own})
+        constraints = tuple(Limit(name, at_most=0.0) for name in limits)
+        return self.wishes.outcomes(_goals_of(study), constraints, finished, self.warn)
+
     def _learn(self, sources: Sequence[Dataset]) -> Prior:
         """The model's prior, or a plain process if it needs sources and there are none; every process has the same."""
         model = self.model if sources or not self.model.needs_sources else GPBO.anywhere()
@@ -271,14 +284,6 @@ def _require_few_objectives(study: Study) -> None:
         )
 
 
-def _outcomes_of(study: Study, trials: Sequence[FrozenTrial], sources: Sequence[RawTask]) -> Outcomes:
-    """What is measured in the study: its objectives, and the constraints of its trials, or of its sources."""
-    finished = [trial for trial in trials if trial.state == TrialState.COMPLETE]
-    known = [constraints_of(trial) for trial in finished] if finished else [task.constraints for task in sources]
-    limits = sorted({f"{_CONSTRAINT}{key}" for own in known for key in own})
-    return Outcomes(_goals_of(study), tuple(Limit(name, at_most=0.0) for name in limits))
-
-
 def _measured_by(task: RawTask, outcomes: Outcomes) -> dict[str, RawObjective]:
     """What the task knows of every outcome, by the study's names."""
     found = of_goals(task, outcomes.goals)
@@ -288,7 +293,6 @@ def _measured_by(task: RawTask, outcomes: Outcomes) -> dict[str, RawObjective]:
             f"{task.where} has {len(task.objectives)} objectives, {', '.join(map(repr, task.objectives))}, but the "
             f"study has one. Name the one that counts with objective='...'{f', not {named}' if named else ''}."
         )
-    for limit in outcomes.limits:
-        if (key := limit.name.removeprefix(_CONSTRAINT)) in task.constraints:
-            found[limit.name] = RawObjective(task.constraints[key])
-    return found
+    limits = {f"{_CONSTRAINT}{key}": RawObjective(values) for key, values in task.constraints.items()}
+    limits |= task.limited
+    return found | {limit.name: limits[limit.name] for limit in outcomes.limits if limit.name in limits}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, TPESampler
 
+from headstart.data.outcomes import Limit
 from headstart.data.rules.rule import SettingRule
 from headstart.decide.acquisition import Acquisition
 from headstart.errors import InputError, NoPlaceError, nearest
@@ -29,6 +30,7 @@ from headstart.sampler.explanation import StudyExplanation, Suggested
 from headstart.sampler.outcomes import SourceFitter
 from headstart.sampler.settings import SettingConstraints
 from headstart.sampler.space import OrderedChoices
+from headstart.sampler.wishes import Wishes
 from headstart.sources.forms.naming import ErrorNames
 from headstart.sources.optuna_api import write_constraints
 from headstart.sources.past import read_sources
@@ -69,6 +71,13 @@ class TransferSampler(BaseSampler):
         error: The user attribute of trials, of this study and of past ones, and the column of tables with the standard
             error of a result; of several objectives {objective: name}. A result without one has a typical error.
         constraints: The columns of tables that hold constraints, {key: column}: they hold where a value is at most 0.
+        limits: What the results must keep, as text: "impurity <= 2", "6.5 <= pH <= 7.5" or "cost <= 1.1 * baseline". Of
+            an objective it is the worst value that is still of interest, and "pH = 7" has it as near to 7 as possible.
+            Anything else is a user attribute of trials, ``trial.set_user_attr("impurity", 1.7)``, and the column or
+            user attribute of that name in sources. ``headstart`` ``Limit``s are taken, too.
+        baseline: What limits are relative to: the number of a trial, or results of your own, {name: value}.
+        least_probability: A trial that keeps all limits and constraints with less than this probability is suggested
+            only where no better one exists; by default 0.2.
         rules: What the settings must keep, as text ("2*A + B <= 100", "A + B + C = 1", "forbid: T > 180 and solvent =
             toluene") or as ``headstart`` rules. A rule is about parameters that are known before the trial: from
             ``space``, from a source, or from trials that ran.
@@ -107,6 +116,9 @@ class TransferSampler(BaseSampler):
         constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
         error: str | Mapping[Any, str] | None = None,
         constraints: Mapping[str, str] | None = None,
+        limits: Sequence[str | Limit] = (),
+        baseline: int | Mapping[str, float] | None = None,
+        least_probability: float | None = None,
         rules: Sequence[SettingRule | str] = (),
         fixed: Mapping[str, Any] | None = None,
         steps: Mapping[str, float] | None = None,
@@ -127,6 +139,7 @@ class TransferSampler(BaseSampler):
         names = frozenset(categories)
         ordered = None if space is None else {n: OrderedChoices.of(n, own, names) for n, own in space.items()}
         settings.require(ordered)
+        wishes, error = Wishes.of(limits, baseline, least_probability, error)
         errors = ErrorNames.of(error)
         found = read_sources(
             () if sources is None else sources,
@@ -135,6 +148,7 @@ class TransferSampler(BaseSampler):
             rename=rename,
             error=error,
             constraints=constraints,
+            limited=wishes.quantities,
         )
         known = (own for task in found for own in (task.error, *(o.error for o in task.objectives.values())))
         if found and errors.every and all(own is None for own in known):
@@ -154,6 +168,7 @@ class TransferSampler(BaseSampler):
             listed=settings.candidates.task if settings.candidates else None,
             errors=errors,
             categories=names,
+            wishes=wishes,
         )
         fitter.require_common_ground()
         entropy = _fresh_entropy() if seed is None else int(seed)

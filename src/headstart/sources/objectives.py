@@ -104,5 +104,6 @@ def of_goals(task: RawTask, goals: Sequence[Goal]) -> dict[str, RawObjective]:
         if goal_.name in found:
             own = there[found[goal_.name]]
             alike = goal_.name in metrics and found[goal_.name] in meant_by([goal_.name], [found[goal_.name]])
-            result[goal_.name] = replace(own, maximize=goal_.maximize) if alike or own.maximize is None else own
+            as_it_is = alike or own.maximize is None or goal_.target is not None
+            result[goal_.name] = replace(own, maximize=goal_.maximize) if as_it_is else own
     return result

@@ -117,13 +117,15 @@ def read_sources(
     rename: Mapping[str, Any] | None = None,
     error: str | Mapping[Any, str] | None = None,
     constraints: Mapping[str, str] | None = None,
+    limited: Mapping[str, str | None] | None = None,
 ) -> Sources:
     """All sources, in order, under names of their own.
 
     ``objective`` names the column with the results of tables, and the objective of studies that have several: for all
     sources, or {source: name}; a list names several, all of which are read. ``error`` names the column or user
     attribute with the standard errors of the results, for several objectives {objective: name}; ``constraints`` the
-    columns of tables with values that must not be above 0, {key: column}. ``space`` gives the parameters of a
+    columns of tables with values that must not be above 0, {key: column}, and ``limited`` the columns and attributes
+    with quantities in their own units, {name: that of its errors}. ``space`` gives the parameters of a
     ``Dataset``, whose columns have no names. ``rename`` gives parameters other names: {old: new} in all sources,
     {source: {old: new}} in one.
     """
@@ -142,7 +144,7 @@ def read_sources(
                 skipped.append(str(reason))
         if not found and not skipped:
             return Sources()
-        return Sources(*_read(found, skipped, objective, rename, error, constraints))
+        return Sources(*_read(found, skipped, objective, rename, error, constraints, limited))
 
 
 def _read(
@@ -152,9 +154,10 @@ def _read(
     rename: Mapping[str, Any] | None,
     error: str | Mapping[Any, str] | None = None,
     constraints: Mapping[str, str] | None = None,
+    limited: Mapping[str, str | None] | None = None,
 ) -> tuple[tuple[RawTask, ...], tuple[str, ...]]:
     """Everything that was found and can be learnt from, and what cannot."""
-    wanted, renames = Wanted.of(objective, error, constraints), Renames.of(rename)
+    wanted, renames = Wanted.of(objective, error, constraints, limited), Renames.of(rename)
     skipped = list(not_found)
 
     def complain(mistake: str) -> None:

@@ -49,7 +49,7 @@ class RawTask:
     measured, by name or number; ``named`` are those that were asked for, each with what it is called here (None where
     it is not there), and ``y`` is the first of these, or of all (sources.objectives). ``constraints`` are what must not
     be above 0, by key; NaN where a row has none. ``error`` is the standard error of every value of ``y`` as far as it
-    is known, NaN elsewhere.
+    is known, NaN elsewhere. ``limited`` are quantities in their own units, by name, that the new task has limits on.
     """
 
     name: str
@@ -65,6 +65,7 @@ class RawTask:
     objectives: Mapping[str, RawObjective] = field(default_factory=dict)
     named: Mapping[str, str | None] = field(default_factory=dict)
     constraints: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    limited: Mapping[str, RawObjective] = field(default_factory=dict)
     error: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
@@ -88,6 +89,7 @@ class RawTask:
             numbers=None if self.numbers is None else tuple(self.numbers[i] for i in rows),
             objectives={name: own.only(rows) for name, own in self.objectives.items()},
             constraints={key: values[rows] for key, values in self.constraints.items()},
+            limited={name: own.only(rows) for name, own in self.limited.items()},
             error=None if self.error is None else self.error[rows],
         )
 

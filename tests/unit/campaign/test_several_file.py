@@ -28,6 +28,31 @@ def test_objectives_limits_errors_and_rules_are_read(tmp_path: Path) -> None:
     assert file.measured_columns == ("y", "y_sd", "cost", "dirt")
 
 
+AS_TEXT = TOML.replace("[limits.dirt]\nat_most = 2.0\n", "").replace(
+    "past = [",
+    """limits = ["1 <= dirt <= 1.5 * baseline", "y >= 3", "cost = 7"]
+least_probability = 0.5
+baseline = {dirt = 2}
+past = [""",
+)
+
+
+def test_thresholds_targets_and_ranges_are_read_as_keys_and_as_people_write_them(tmp_path: Path) -> None:
+    """Both ways say the same; what is relative to a baseline is a number then."""
+    keys = TOML.replace("at_most = 2.0", "at_least = 1\nat_most = 3").replace('direction = "minimize"', "target = 7")
+    keys = keys.replace('direction = "maximize"', 'direction = "maximize"\nthreshold = 3')
+    expected = [Goal("y", maximize=True, threshold=3), Goal("cost", target=7), Limit("dirt", at_least=1, at_most=3)]
+    for text in (keys, AS_TEXT):
+        make_several(tmp_path, toml=text)
+        file = read_campaign_file(tmp_path / "headstart.toml")
+        assert [column.outcome for column in file.results] == expected
+        assert [column.aim for column in file.results] == ["maximised, at least 3", "near 7", "between 1 and 3"]
+    assert file.outcomes.least_probability == 0.5
+    make_several(tmp_path, toml=AS_TEXT.replace("baseline = {dirt = 2}", ""))
+    with pytest.raises(InputError, match=r"line 2: '1 <= dirt <= 1.5 \* baseline' is relative to a baseline"):
+        read_campaign_file(tmp_path / "headstart.toml")
+
+
 MORE = """
 [objectives.third]
 direction = "minimize"
@@ -47,11 +72,19 @@ direction = "minimize"
         (
             "[limits.dirt]",
             "[limits.cost]",
-            "line 12: 'cost' is an objective and has a limit too. Leave one of them out",
+            "line 12: 'cost' is an objective and has a limit too. The worst value of an objective that is still of",
         ),
         ("\n[limits.dirt]", MORE, "at most 3 objectives can be weighed against each other, but there are 4"),
-        ("at_most = 2.0", "", "line 12: [limits.dirt] needs one of at_most and at_least"),
-        ("at_most = 2.0", "at_most = 2.0\nat_least = 1.0", "needs one of at_most and at_least"),
+        ("at_most = 2.0", "", "line 12: [limits.dirt] needs at_most, at_least or both"),
+        ("at_most = 2.0", "at_most = 2.0\nat_least = 3.0", "line 12: The limit on 'dirt' must be from a lower to a"),
+        (
+            'direction = "minimize"',
+            'direction = "minimize"\ntarget = 3',
+            "[objectives.cost] has a target and a direction",
+        ),
+        ('direction = "minimize"', 'threshold = "3"', "threshold in [objectives.cost] must be a finite number"),
+        ("past = [", "least_probability = 2\npast = [", "least_probability must be from 0 to below 1, but it is 2"),
+        ("past = [", 'baseline = {cost = "3"}\npast = [', "cost in [baseline] must be a finite number, but it is '3'"),
         ("at_most = 2.0", 'at_most = "2"', "line 13: at_most in [limits.dirt] must be a finite number, but it is '2'"),
         ("at_most = 2.0", "at_most = inf", "at_most in [limits.dirt] must be a finite number"),
         ("at_most = 2.0", "at_most = 2.0\nlow = 3", "at_most in [limits.dirt] lies outside low and high"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from tests.problems import points, tensor
 
@@ -48,6 +50,27 @@ def test_a_limit_holds_on_one_side_and_at_the_limit_itself() -> None:
     assert (str(PURE), str(FAST)) == ("impurity <= 0.5", "turnover >= 20")
 
 
+def test_a_range_holds_between_its_ends_and_a_bound_takes_an_end_away() -> None:
+    """Behind the sign as before it; an end that no value can be beyond is none."""
+    neutral = Limit("pH", at_least=6.5, at_most=7.5)
+    assert [neutral.holds(y) for y in (6.4, 6.5, 7.5, 7.6)] == [False, True, True, False]
+    assert (neutral.sign, neutral.interval, str(neutral)) == (1, (6.5, 7.5), "6.5 <= pH <= 7.5")
+    assert (FAST.interval, PURE.interval) == ((-math.inf, -20), (-math.inf, 0.5))
+    assert Limit("share", at_least=20, at_most=100, low=0, high=100).interval == (20, math.inf)
+    with pytest.raises(InputError, match="always holds"):
+        Limit("share", at_least=0, at_most=100, low=0, high=100)
+    with pytest.raises(InputError, match="never holds"):
+        Limit("share", at_least=-20, at_most=-10, low=0, high=100)
+
+
+def test_a_loss_is_what_is_to_be_small() -> None:
+    """Before the sign, or as a distance to the target; a threshold is one."""
+    goals = (Goal("yield", maximize=True, threshold=60), Goal("cost"), Goal("pH", target=7, threshold=6))
+    assert Outcomes(goals).losses({"pH": 7.5, "yield": 80, "cost": 3, "colour": 1}).tolist() == [-80, 3, 0.5]
+    assert [goal.reference for goal in goals] == [-60, None, 1]
+    assert [goal.words for goal in goals] == ["maximised, at least 60", "minimised", "near 7, at most 1 away"]
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -60,8 +83,13 @@ def test_a_limit_holds_on_one_side_and_at_the_limit_itself() -> None:
         (lambda: Outcomes((PURE,)), "Expected a Goal"),  # type: ignore[arg-type]
         (lambda: Outcomes((YIELD,), (COST,)), "Expected a Limit"),  # type: ignore[arg-type]
         (lambda: Goal(""), "must have a name"),
-        (lambda: Limit("impurity"), "one of at_most and at_least"),
-        (lambda: Limit("impurity", at_most=1, at_least=0), "measure the distance to its middle"),
+        (lambda: Limit("impurity"), "at_most, at_least or both, but there is neither"),
+        (lambda: Limit("impurity", at_most=0, at_least=1), "from a lower to a higher value, but it is from 1 to 0"),
+        (lambda: Goal("pH", maximize=True, target=7), "near 7 and maximised too"),
+        (lambda: Goal("pH", target=7, threshold=7), "threshold of 'pH' is its target"),
+        (lambda: Goal("cost", threshold=float("inf")), "The threshold of 'cost' must be a number, but it is inf"),
+        (lambda: Goal("yield", high=100, threshold=120), "threshold of 'yield' is 120, but it is at most 100"),
+        (lambda: Outcomes((YIELD,), (PURE,), least_probability=1), "from 0 to below 1"),
         (lambda: Limit("impurity", at_most=float("nan")), "must be a number, but it is nan"),
         (lambda: Limit("impurity", at_most="0.5"), "must be a number, but it is '0.5'"),  # type: ignore[arg-type]
     ],

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import torch
 from botorch.acquisition.analytic import LogExpectedImprovement, UpperConfidenceBound
+from scipy.special import log_ndtr
+from scipy.stats import norm
 from tests.problems import acquisition_of, params_for, plainly, points, quick, tensor, transfer_problem
 
 from headstart import (
@@ -20,7 +22,7 @@ from headstart import (
     GPParams,
     TransferPosterior,
 )
-from headstart.decide.acquisition import Acquisition, confidence_bound, log_improvement, log_within
+from headstart.decide.acquisition import Acquisition, confidence_bound, log_closeness, log_improvement, log_within
 
 PROBLEM = transfer_problem(n_queries=20)
 
@@ -78,7 +80,9 @@ def test_slopes_are_finite_differences(noise: float) -> None:
     noise_var = np.array([noise])
     functions: list[Callable[..., Any]] = [
         partial(log_improvement, level=np.array([0.3]), noise_var=noise_var),
-        partial(log_within, bound=0.3, noise_var=noise_var),
+        partial(log_within, ends=(-np.inf, 0.3), noise_var=noise_var),
+        partial(log_within, ends=(-0.4, 0.3), noise_var=noise_var),
+        partial(_closeness, noise_var=noise_var),
         partial(confidence_bound, beta=2.0),
     ]
     h = 1e-6
@@ -86,7 +90,55 @@ def test_slopes_are_finite_differences(noise: float) -> None:
         _, by_mean, by_var = function(mean, var)
         for found, (dm, dv) in ((by_mean, (h, 0.0)), (by_var, (0.0, h * var))):
             up, down = (function(mean + sign * dm, var + sign * dv)[0] for sign in (1, -1))
-            np.testing.assert_allclose(found, (up - down) / (2 * (dm + dv)), rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(found, (up - down) / (2 * (dm + dv)), rtol=5e-5, atol=1e-6)
+
+
+def _closeness(mean: np.ndarray, var: np.ndarray, *, noise_var: np.ndarray) -> tuple[np.ndarray, ...]:
+    """With a tent from −0.9 over 0.3 to 0.7, as wide as the noise leaves it."""
+    ends = {"low": np.array([-0.9]), "high": np.array([0.7]), "height": np.array([2.5])}
+    return log_closeness(mean, var, at=0.3, noise_var=noise_var, **ends)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.04])
+def test_a_gain_towards_a_target_is_the_mean_over_draws(noise: float) -> None:
+    """Of the tent, less half a measurement's error on its narrower side and as much in proportion on the other."""
+    mean, var = np.array([-3.0, -0.9, 0.1, 0.3, 0.6, 1.5]), np.array([1.0, 0.3, 0.5, 0.01, 0.2, 0.4])
+    draws = np.random.default_rng(0).standard_normal((400_000, 1))
+    m = mean + np.sqrt(var**2 / (var + noise)) * draws
+    kept = 1 - 0.5 * np.sqrt(noise) / 0.4
+    gain = np.maximum(2.5 * np.minimum(kept - (0.3 - m) / 1.2, kept - (m - 0.3) / 0.4), 0.0)
+    found = np.exp(_closeness(mean, var, noise_var=np.array([noise]))[0])
+    assert (np.abs(found - gain.mean(0)) < 5 * gain.std(0) / 400_000**0.5).all()
+
+
+def test_a_gain_towards_a_target_is_the_same_in_the_mirror_and_never_lost() -> None:
+    """Where the mean is far away on either side, and where the tent is hardly wider than nothing."""
+    far = np.array([-80.0, -7.0, 7.0, 80.0])
+    for width in (1.0, 1e-3):
+        ends = {"at": 0.0, "height": np.array([width]), "noise_var": np.zeros(1)}
+        value, slope, by_var = log_closeness(far, np.ones(4), low=np.array([-width]), high=np.array([width]), **ends)
+        np.testing.assert_allclose(value, value[::-1], rtol=1e-12)
+        np.testing.assert_allclose(slope, -slope[::-1], rtol=1e-9)
+        assert np.isfinite(by_var).all()
+        assert (np.sign(slope) == -np.sign(far)).all()
+        density = width**2 * norm.pdf(7.0)  # the area of the tent times the density, as long as that hardly changes
+        if width < 0.01:
+            np.testing.assert_allclose(np.exp(value[1]), density, rtol=1e-4)
+
+
+def test_the_probability_of_a_range_is_a_difference_that_is_exact_in_the_tails() -> None:
+    """Against forty digits: near, far out on either side, and with a lower end that never matters."""
+    mpmath = pytest.importorskip("mpmath")
+    mean, none = np.array([0.0, -12.0, 12.0, 0.5]), np.zeros(1)
+    value, *_ = log_within(mean, np.ones(4), ends=(-0.5, 1.0), noise_var=none)
+    with mpmath.workdps(80):
+        expected = [float(mpmath.log(mpmath.ncdf(1.0 - m) - mpmath.ncdf(-0.5 - m))) for m in mean.tolist()]
+    np.testing.assert_allclose(value, expected, rtol=1e-9)
+    np.testing.assert_array_equal(
+        log_within(mean, np.ones(4), ends=(-np.inf, 1.0), noise_var=none)[0], log_ndtr(1.0 - mean)
+    )
+    wide, _, _ = log_within(mean, np.ones(4), ends=(-60.0, 1.0), noise_var=none)
+    np.testing.assert_allclose(wide, log_ndtr(1.0 - mean), rtol=1e-9, atol=1e-12)
 
 
 def test_a_point_that_was_measured_often_is_worth_less_than_an_unknown_one() -> None:

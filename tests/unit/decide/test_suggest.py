@@ -189,7 +189,7 @@ def test_a_point_that_is_not_believed_in_counts_less_than_any_that_is() -> None:
     mean = own.means(X)
     believed = lambda X: own.means(X) <= mean.median()  # noqa: E731
     value = acquisition_of(posterior, Acquisition.LOG_EI, X)
-    free, bound = _ScoredPoints(value, X[:0], None), _ScoredPoints(value, X[:0], believed)
+    free, bound = (_ScoredPoints(value, X[:0], own) for own in ((), (believed,)))
     torch.testing.assert_close(bound(X), free(X) - 1e6 * (mean > mean.median()))
     assert float(bound(X)[believed(X)].min()) > float(bound(X)[~believed(X)].max())
     listed = X[~believed(X)][:6]

@@ -99,7 +99,7 @@ def test_a_slip_of_a_sign_would_be_seen() -> None:
 @pytest.mark.parametrize("outcomes", [TWO, LIMITED], ids=["two objectives", "a limit"])
 def test_units_do_not_matter(outcomes: Outcomes) -> None:
     """Everything a thousand times as large, limits included, gives the same point."""
-    large = Outcomes(outcomes.goals, tuple(Limit(own.name, at_most=1000 * own.value) for own in outcomes.limits))
+    large = Outcomes(outcomes.goals, tuple(Limit(own.name, at_most=1000 * own.ends[0]) for own in outcomes.limits))
     x, y = suggest(known(outcomes, 4)), suggest(known(large, 4, scale=1000.0))
     torch.testing.assert_close(x, y, rtol=0, atol=1e-3)
 

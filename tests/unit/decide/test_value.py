@@ -78,9 +78,9 @@ def value_of(goals: list[Members], fronts: list[torch.Tensor], reference: torch.
 @pytest.mark.parametrize("m", [1, 2, 3])
 @pytest.mark.parametrize("n_limits", [0, 2])
 def test_the_value_is_the_mean_over_all_that_may_happen(m: int, n_limits: int) -> None:
-    """Improvement of every member of every objective, times whether measurements are within the limits."""
+    """Improvement of every member of every objective, times whether measurements are within a limit and a range."""
     goals = [outcome(3, 1, i, floor=-0.6 if i == 0 else None) for i in range(m)]
-    limits = tuple((outcome(2, 1, 7 + i), bound) for i, bound in enumerate((0.3, -0.2)[:n_limits]))
+    limits = tuple((outcome(2, 1, 7 + i), ends) for i, ends in enumerate(((-np.inf, 0.3), (-0.2, 0.4))[:n_limits]))
     front = tensor([[0.2, -0.3, 0.1], [-0.4, 0.3, 0.2], [0.0, 0.0, -0.5]])[:, :m]
     reference = tensor([1.0, 1.2, 0.9][:m])
     value = replace(value_of(goals, [front], reference), limits=limits)
@@ -93,8 +93,9 @@ def test_the_value_is_the_mean_over_all_that_may_happen(m: int, n_limits: int) -
     added = torch.zeros(n, N, dtype=torch.float64)
     for low, high in zip(-bounds[1], -bounds[0], strict=True):
         added += (high - torch.maximum(y, low)).clamp_min(0.0).prod(-1)
-    for j, (own, bound) in enumerate(limits):
-        added = added * (sampled(own, n, 50 + j, measured=True) <= bound)
+    for j, (own, (low, high)) in enumerate(limits):
+        y = sampled(own, n, 50 + j, measured=True)
+        added = added * (low <= y) * (y <= high)
     assert bool(((value(X0).exp() - added.mean(0)).abs() < 5 * added.std(0) / n**0.5 + 1e-12).all())
 
 
@@ -123,7 +124,7 @@ def test_a_bound_is_averaged_as_it_is_and_limits_count_beside_it() -> None:
     torch.testing.assert_close(value(X0), expected)
     mean, var = limit.predict(X0.numpy())
     p = torch.from_numpy(limit.weights) @ torch.special.ndtr(torch.from_numpy((0.3 - mean[:, 0]) / np.sqrt(var + 0.04)))
-    limited = replace(value, limits=((limit, 0.3),), share=0.5)
+    limited = replace(value, limits=((limit, (-np.inf, 0.3)),), share=0.5)
     torch.testing.assert_close(limited(X0), 0.5 * expected + p.log())
 
 
@@ -131,9 +132,13 @@ def test_a_bound_is_averaged_as_it_is_and_limits_count_beside_it() -> None:
 
 IMPOSSIBLE = Outcomes((Goal("cost"),), (Limit("impurity", at_most=-1.0),))
 BOTH = Outcomes((Goal("cost"), Goal("loss")), (Limit("impurity", at_most=0.04),))
+RANGE = Outcomes((Goal("cost", target=0.1),), (Limit("impurity", at_least=0.02, at_most=0.06),))
+NEAR = Outcomes(
+    (Goal("cost", target=0.1, threshold=0.3), Goal("loss")), (Limit("impurity", at_least=0.02, at_most=0.06),)
+)
 
 
-@pytest.mark.parametrize("outcomes", [Outcomes((Goal("cost"),)), LIMITED, IMPOSSIBLE, TWO, BOTH])
+@pytest.mark.parametrize("outcomes", [Outcomes((Goal("cost"),)), LIMITED, IMPOSSIBLE, TWO, BOTH, RANGE, NEAR])
 @pytest.mark.parametrize("n_awaited", [0, 2])
 @pytest.mark.parametrize("surfaces", [True, False])
 def test_gradients_are_finite_differences(
@@ -162,7 +167,7 @@ def test_far_from_anything_good_the_value_still_has_a_slope() -> None:
     far = members([fixed(np.full((1, N), 60.0), np.full(N, 0.5))], np.ones(1), 0.01)
     for goals in ([far], [far, far]):
         value = value_of(goals, [tensor([[0.2, -0.3], [-0.4, 0.3]])[:, : len(goals)]], tensor([1.0] * len(goals)))
-        found, gradient = replace(value, limits=((far, 0.0),)).with_gradient(X0.numpy())
+        found, gradient = replace(value, limits=((far, (-np.inf, 0.0)),)).with_gradient(X0.numpy())
         assert (found < -5000).all()
         assert np.isfinite(gradient).all()
         assert (gradient != 0).all()
@@ -318,7 +323,7 @@ def test_improvement_times_probability_is_botorchs(maximize: bool, at_least: boo
     )
     goal = _quiet(X_SEEN, turn * objective, _params(0, sign=turn))
     within = _quiet(X_SEEN, sign * limited, _params(1, sign=sign))
-    value = AimValue((goal,), np.full((1, 1), float(turn * best)), limits=((within, sign * limit),))
+    value = AimValue((goal,), np.full((1, 1), float(turn * best)), limits=((within, (-np.inf, sign * limit)),))
     with torch.no_grad(), gpytorch.settings.fast_computations(False, False, False):
         torch.testing.assert_close(value(X_NEW), function(X_NEW.unsqueeze(-2)), rtol=1e-6, atol=1e-6)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from botorch.acquisition.logei import qLogExpectedImprovement
@@ -89,13 +91,15 @@ def test_the_distribution_has_its_mass_at_the_bounds() -> None:
     torch.testing.assert_close(ends[1], 1 - free.cdf(X, tensor([HIGH] * 7)))
 
 
-def test_within_knows_the_bounds() -> None:
-    """A limit at the lower bound holds for all that lies there; one beyond the upper bound always."""
+def test_a_limit_at_a_bound_holds_for_all_that_lies_there() -> None:
+    """An upper end at the upper bound is none, and a lower one at the lower bound."""
     free, bounded = _free(), _free().within_bounds(Bounds(LOW, HIGH))
-    torch.testing.assert_close(bounded.within(X, 0.3), free.within(X, 0.3))
-    torch.testing.assert_close(bounded.within(X, LOW), free.within(X, LOW))
-    assert bool((bounded.within(X, 2.0) == 1).all())
-    assert bool((bounded.within(X, -0.5) == 0).all())
+    for interval in ((-math.inf, 0.3), (LOW, 0.3), (0.3, math.inf)):
+        torch.testing.assert_close(bounded.within(X, interval), free.within(X, interval))
+    assert Limit("y", at_least=0.3, at_most=HIGH, low=LOW, high=HIGH).interval == (0.3, math.inf)
+    assert Limit("y", at_least=LOW, at_most=0.3, low=LOW, high=HIGH).interval == (-math.inf, 0.3)
+    both = bounded.within(X, (-math.inf, 0.3)) + bounded.within(X, (0.3, math.inf))
+    torch.testing.assert_close(both, torch.ones_like(both))
 
 
 def test_a_botorch_posterior_draws_within_the_bounds() -> None:

@@ -125,13 +125,6 @@ def test_one_percent_is_left_for_what_never_was() -> None:
         torch.testing.assert_close(posterior.log_density(X, at), free.log_density(X, at) + math.log(DOUBT))
 
 
-def test_a_limit_is_asked_of_the_same_distribution() -> None:
-    """P(result ≤ limit) at many points at once, next to the bound and far from it."""
-    posterior = _posterior()
-    for limit in (0.5, 30.0, 400.0):
-        torch.testing.assert_close(posterior.within(X, limit), posterior.cdf(X, tensor([limit] * len(X))))
-
-
 def test_a_result_of_the_other_sign_ends_the_belief() -> None:
     """From then on all is as it is without."""
     sources, at = _sources(), points(3, seed=5)

@@ -56,14 +56,14 @@ def test_a_study_runs_with_the_choices_as_they_were_given() -> None:
     sampler = TransferSampler(seed=0)
     study = _study(sampler, 10)
     assert study.best_params["size"] == 32
-    assert "size: ordered numbers, 16, 32, 64, 128, on a log scale" in sampler.report
+    assert "size: ordered numbers, 16, 32, 64, 128, on a log scale" in str(sampler.explain())
     assert sampler.last is not None
     assert sampler.last.fitted.alignment.space.by_name["size"].width == 1
     sampler = TransferSampler(seed=0, categories=["size"])
     _study(sampler, 4)
     assert sampler.last is not None
     assert sampler.last.fitted.alignment.space.by_name["size"].width == 4
-    assert "ordered" not in sampler.report
+    assert "ordered" not in str(sampler.explain())
 
 
 def test_past_studies_with_other_values_stay_evidence() -> None:
@@ -79,8 +79,8 @@ def test_past_studies_with_other_values_stay_evidence() -> None:
     sampler = TransferSampler(past, seed=0)
     study = _study(sampler, 4)
     assert study.trials[0].params["size"] == 32
-    assert "rows lie outside the present range 16 … 128 and stay as evidence" in sampler.report
-    assert "unknown here" not in sampler.report
+    assert "rows lie outside the present range 16 … 128 and stay as evidence" in str(sampler.explain())
+    assert "unknown here" not in str(sampler.explain())
 
 
 def test_a_table_with_the_numbers_gives_the_first_choice() -> None:

@@ -88,6 +88,7 @@ def test_kinds_limits_fixed_values_and_the_same_column_under_two_names(tmp_path:
         fields = fields_of(page)
         run = place(fields, "run")
         fields |= {f"same{place(fields, 'X value')}": "x", f"role{run}": "at most", f"limit{run}": "10,5"}
+        fields |= {f"role{place(fields, 'y')}": "maximise", f"limit{place(fields, 'y')}": "0.25"}
         fields |= {
             f"kind{place(fields, 's')}": "fixed",
             f"value{place(fields, 's')}": "u",
@@ -97,6 +98,7 @@ def test_kinds_limits_fixed_values_and_the_same_column_under_two_names(tmp_path:
         file = read_campaign_file(tmp_path / "headstart.toml")
         assert file.rename == {"X value": "x"}
         assert [(c.name, c.aim) for c in file.limits] == [("run", "at most 10.5")]
+        assert [c.aim for c in file.goals] == ["maximised, at least 0.25"]
         kinds = {p.name: p for p in file.parameters}
         assert (kinds["s"].kind, kinds["s"].value) == (Kind.FIXED, "u")
         assert kinds["x"].step == 0.1
@@ -117,7 +119,10 @@ def test_kinds_limits_fixed_values_and_the_same_column_under_two_names(tmp_path:
         ("y", {"role": "at most", "limit": ""}, "say which value"),
         ("s", {"role": "maximise"}, "is not a number"),
         ("x", {"role": "sorcery"}, "nothing that a column can be for"),
-        ("x", {"role": "at least", "limit": "many"}, "say which value"),
+        ("x", {"role": "at least", "limit": "many"}, "x: 'many' is no value"),
+        ("x", {"role": "between", "limit": "3"}, "say from which to which value"),
+        ("x", {"role": "near", "limit": ""}, "say which value it is to be near"),
+        ("y", {"role": "maximise", "limit": "<= 3"}, "y: '<= 3' is no value"),
     ],
 )
 def test_a_correction_that_cannot_be_is_said_and_kept_and_nothing_is_written(

@@ -8,13 +8,15 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from headstart.campaign.file import CampaignFile, ResultColumn
 from headstart.data.outcomes import MOST_GOALS, Goal, Limit
+from headstart.data.requirements import parse_requirement, required
 from headstart.errors import InputError, Message, Setting, nearest
 from headstart.sources.files.cells import wrong_meaning
 from headstart.sources.parameters import Kind, Parameter
@@ -22,7 +24,10 @@ from headstart.sources.parameters import Kind, Parameter
 # What a value must be, as a message says it
 TEXT, WHOLE, TEXTS, TABLE = "a text in quotation marks", "a whole number", "a list of texts", "a table"
 NUMBER, SWITCH, VALUE, LIST = "a finite number", "true or false", "a number or a text", "a list"
-TEXT_OR_TEXTS = "a text in quotation marks or a list of texts"
+TEXT_OR_TEXTS, TABLE_OR_TEXTS = (
+    "a text in quotation marks or a list of texts",
+    "tables [limits.NAME] or a list of texts",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,7 @@ def _fits(value: Any, what: str) -> bool:
         TABLE: isinstance(value, dict),
         TEXTS: texts,
         TEXT_OR_TEXTS: texts or isinstance(value, str),
+        TABLE_OR_TEXTS: texts or isinstance(value, dict),
         LIST: isinstance(value, list),
     }
     return fits[what]
@@ -141,7 +147,7 @@ def _category(value: Any) -> str:
 DIRECTIONS = {"maximize": True, "maximise": True, "minimize": False, "minimise": False}
 _EVERY_KEYS = {"unit": TEXT, "error": TEXT, "low": NUMBER, "high": NUMBER}
 _RESULT_KEYS = {
-    "objectives": {"direction": TEXT, **_EVERY_KEYS},
+    "objectives": {"direction": TEXT, "threshold": NUMBER, "target": NUMBER, **_EVERY_KEYS},
     "limits": {"at_most": NUMBER, "at_least": NUMBER, **_EVERY_KEYS},
 }
 _RULE_KEYS = ("rule", "why")
@@ -149,9 +155,9 @@ _RULE_KEYS = ("rule", "why")
 
 def results_of(toml: TomlText, data: Mapping[str, Any]) -> tuple[ResultColumn, ...]:
     """The columns with results, objectives first."""
-    goals, limits = (
-        [_result(toml, part, name, table) for name, table in data.get(part, {}).items()] for part in _RESULT_KEYS
-    )
+    written = data.get("limits", {})
+    tables = {"objectives": data.get("objectives", {}), "limits": written if isinstance(written, dict) else {}}
+    goals, limits = ([_result(toml, part, name, table) for name, table in own.items()] for part, own in tables.items())
     if not goals:
         raise InputError(f'{toml.path}: there is no objective. Add [objectives.yield] with direction = "maximize".')
     if len(goals) > MOST_GOALS:
@@ -164,12 +170,22 @@ def results_of(toml: TomlText, data: Mapping[str, Any]) -> tuple[ResultColumn, .
     twice = next((limit.name for limit in limits if limit.name in data["objectives"]), None)
     if twice is not None:
         raise toml.fail(
-            f"{twice!r} is an objective and has a limit too. Leave one of them out: an objective already goes "
-            "as far as it can.",
+            f"{twice!r} is an objective and has a limit too. The worst value of an objective that is still of interest "
+            f"is its threshold: write threshold = … in [objectives.{twice}] instead.",
             twice,
             "limits",
         )
-    return (*goals, *limits)
+    baseline = data.get("baseline", {})
+    wrong = next((name for name, value in baseline.items() if not _fits(value, NUMBER)), None)
+    if wrong is not None:
+        raise toml.fail(f"{wrong} in [baseline] must be {NUMBER}, but it is {baseline[wrong]!r}.", wrong, "baseline")
+    try:
+        told = [parse_requirement(text, "limits") for text in written] if isinstance(written, list) else []
+        aimed, more = required([column.outcome for column in goals], told, baseline.get)
+    except InputError as error:
+        raise toml.fail(str(error), "limits") from error
+    with_aims = (replace(column, outcome=goal) for column, goal in zip(goals, aimed, strict=True))
+    return (*with_aims, *limits, *map(ResultColumn, more))
 
 
 def _result(toml: TomlText, part: str, name: str, data: Any) -> ResultColumn:
@@ -183,21 +199,27 @@ def _result(toml: TomlText, part: str, name: str, data: Any) -> ResultColumn:
     low, high = data.get("low"), data.get("high")
     if low is not None and high is not None and low >= high:
         raise toml.fail(f"low in [{table}] is {low}, which is not below high = {high}.", "low", table)
-    outcome: Goal | Limit
+    make: Callable[[], Goal | Limit]
     if part == "objectives":
-        direction = data.get("direction", "").lower()
-        if direction not in DIRECTIONS:
+        direction, aims = data.get("direction", "").lower(), {key: data.get(key) for key in ("threshold", "target")}
+        if "target" in data and direction:
+            raise toml.fail(f"[{table}] has a target and a direction. Delete one of the two.", "direction", table)
+        if "target" not in data and direction not in DIRECTIONS:
             told = f", but it is {direction!r}." if direction else ": it is missing."
             raise toml.fail(f"direction in [{table}] must be 'maximize' or 'minimize'{told}", "direction", table)
-        outcome = Goal(name, maximize=DIRECTIONS[direction], low=low, high=high)
+        make = partial(Goal, name, DIRECTIONS.get(direction, False), low, high, **aims)
     else:
         bounds = {key: data[key] for key in ("at_most", "at_least") if key in data}
-        if len(bounds) != 1:
-            raise toml.fail(f"[{table}] needs one of at_most and at_least, as in at_most = 0.5.", name, "limits")
-        ((key, value),) = bounds.items()
-        if (low is not None and value < low) or (high is not None and value > high):
-            raise toml.fail(f"{key} in [{table}] lies outside low and high. Correct one of them.", key, table)
-        outcome = Limit(name, **bounds, low=low, high=high)
+        if not bounds:
+            raise toml.fail(f"[{table}] needs at_most, at_least or both, as in at_most = 0.5.", name, "limits")
+        for key, value in bounds.items():
+            if (low is not None and value < low) or (high is not None and value > high):
+                raise toml.fail(f"{key} in [{table}] lies outside low and high. Correct one of them.", key, table)
+        make = partial(Limit, name, **bounds, low=low, high=high)
+    try:
+        outcome: Goal | Limit = make()
+    except InputError as error:
+        raise toml.fail(str(error), "", table) from error
     return ResultColumn(outcome, data.get("unit", ""), data.get("error", ""))
 
 
@@ -220,10 +242,13 @@ def rules_of(toml: TomlText, data: list[Any]) -> tuple[tuple[str, ...], tuple[in
 _EQUAL_ROWS = {"copies": False, "repeats": True}
 _KEYS = {
     "past": TEXTS, "current": TEXT, "candidates": TEXT, "model": TEXT, "jobs": WHOLE, "device": TEXT, "ignore": TEXTS,
-    "max_rows": WHOLE, "equal_rows": TEXT, "rename": TABLE, "fill": TABLE, "objectives": TABLE, "limits": TABLE,
-    "rules": LIST, "parameters": TABLE, "cells": TABLE,
+    "max_rows": WHOLE, "equal_rows": TEXT, "rename": TABLE, "fill": TABLE, "objectives": TABLE,
+    "limits": TABLE_OR_TEXTS, "baseline": TABLE, "least_probability": NUMBER, "rules": LIST, "parameters": TABLE,
+    "cells": TABLE,
 }  # fmt: skip
-_AS_WRITTEN = ("current", "candidates", "model", "jobs", "device", "max_rows", "rename", "fill", "cells")
+_AS_WRITTEN = (
+    "current", "candidates", "model", "jobs", "device", "max_rows", "rename", "fill", "cells", "least_probability",
+)  # fmt: skip
 
 
 def read_campaign_file(path: Path) -> CampaignFile:
@@ -278,6 +303,9 @@ def campaign_file_in(text: str, path: Path) -> CampaignFile:
         equal_rows_are_repeats=_EQUAL_ROWS[equal_rows],
         **{key: data[key] for key in _AS_WRITTEN if key in data},
     )
+    if found.least_probability is not None and not 0 <= found.least_probability < 1:
+        what = f"must be from 0 to below 1, but it is {found.least_probability}."
+        raise toml.fail(f"least_probability {what}", "least_probability")
     if found.max_rows < 1:
         raise toml.fail(f"max_rows must be at least 1, but it is {found.max_rows}.", "max_rows")
     if found.current in found.past:

@@ -53,9 +53,10 @@ def toml_text(campaign: CampaignFile, proposal: Proposal) -> str:
         lines += [f"{_key(text)} = {_value(meaning)}" for text, meaning in campaign.cells.items()]
     lines += [
         "",
-        "# Results. An [objectives.NAME] is to be high or low; up to three are weighed against each other. What only",
-        "# has to be good enough is a [limits.NAME] with at_most or at_least. error = COLUMN has the standard error of",
-        "# every result, and low and high are values that no result can be beyond.",
+        "# Results. An [objectives.NAME] is to be high, low or near a target = ...; up to three are weighed against",
+        "# each other, each up to a threshold = ..., the worst value that is still of interest. What only",
+        "# has to be good enough is a [limits.NAME] with at_most, at_least or both. error = COLUMN has the standard",
+        "# error of every result, and low and high are values that no result can be beyond.",
     ]
     for column in campaign.results:
         lines += ["", *_result(column)]
@@ -76,15 +77,19 @@ def toml_text(campaign: CampaignFile, proposal: Proposal) -> str:
 
 def _result(column: ResultColumn) -> list[str]:
     outcome = column.outcome
-    first: tuple[str, Any, str]
     if isinstance(outcome, Goal):
-        first = ("direction", "maximize" if outcome.maximize else "minimize", "or the reverse")
+        way = "maximize" if outcome.maximize else "minimize"
+        first: list[tuple[str, Any, str]] = [
+            ("direction", way if outcome.target is None else None, "or the reverse"),
+            ("target", outcome.target, "as near to it as possible"),
+            ("threshold", outcome.threshold, "the worst value that is still of interest"),
+        ]
     else:
-        first = ("at_most" if outcome.sign > 0 else "at_least", outcome.value, "every good result keeps it")
+        first = [(key, getattr(outcome, key), "every good result keeps it") for key in ("at_most", "at_least")]
     return [
         f"[{'objectives' if isinstance(outcome, Goal) else 'limits'}.{_key(column.name)}]",
         *_settings(
-            first,
+            *first,
             ("unit", column.unit, "for tables and pictures"),
             ("error", column.error or None, "the column of standard errors"),
             ("low", outcome.low, "a percentage: no result can be lower"),

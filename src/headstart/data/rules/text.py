@@ -23,6 +23,7 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 from headstart.data.axis import Axis
+from headstart.data.ranges import FloatRange
 from headstart.data.rules.rule import (
     Clause,
     FixedValue,
@@ -72,6 +73,24 @@ def parse_rule(text: str, space: Space, where: str = "") -> SettingRule:
     """
     cited = f"{where}: rule {text!r}" if where else f"Rule {text!r}"
     return require_rule(_Parser(cited, space, text).rule(), space, cited)
+
+
+def parse_amount(text: str, unit: str, cited: str) -> tuple[float, float]:
+    """A number that may be relative to a quantity called ``unit``: 1.1 * baseline + 2 is (2, 1.1).
+
+    Args:
+        text: The sum, as on one side of a rule.
+        unit: The one name that it may have.
+        cited: How messages call the text.
+
+    Returns:
+        The number, and the factor of the quantity.
+
+    Raises:
+        InputError: The text is no such sum.
+    """
+    terms, number = _Parser(cited, Space.of({unit: FloatRange(0.0, 1.0)}), text).amount()
+    return number, terms.get(unit, 0.0)
 
 
 def read_rules(rules: Sequence[SettingRule | str], space: Space) -> tuple[SettingRule, ...]:
@@ -145,6 +164,12 @@ class _Parser:
                         return self._ended(Forbidden((Clause(axis.name, Relation.EQUAL, clause.value),)))
                 return Forbidden((clause,))  # which has no order, and the check of the rule says so
         return self._linear()
+
+    def amount(self) -> tuple[dict[str, float], float]:
+        found = self._sum()
+        if self._now.kind != "end":
+            self._fail(f"expected the end, but there is {self._now}", "Write a number, as in 0.5")
+        return found
 
     def _either(self) -> SettingRule:
         """A or B: never neither of them."""

@@ -19,7 +19,7 @@ from headstart.errors import InputError, nearest
 from headstart.sources.files.names import meant_by
 from headstart.sources.matching import is_missing
 from headstart.sources.objectives import called, choose
-from headstart.sources.raw import INFINITE, RawTask
+from headstart.sources.raw import INFINITE, RawObjective, RawTask
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -97,6 +97,18 @@ def errors_of_trials(
     return stated_errors(values, f"the user attribute {attribute!r}", lambda i: f"{where}, trial {trials[i].number}")
 
 
+def limited_of_trials(trials: Sequence[FrozenTrial], wanted: Mapping[str, str | None]) -> dict[str, RawObjective]:
+    """The quantities in user attributes of trials that some have, NaN elsewhere, with their errors."""
+    found = {}
+    for name, attribute in wanted.items():
+        values = [trial.user_attrs.get(name) for trial in trials]
+        numbers = [float(v) if isinstance(v, Real) and not isinstance(v, bool) else math.nan for v in values]
+        if not np.isnan(numbers).all():
+            error = errors_of_trials(trials, attribute, "this study")[0]
+            found[name] = RawObjective(np.array(numbers, dtype=np.float64), None, error)
+    return found
+
+
 def told_apart(names: Sequence[str]) -> list[str]:
     """The names, with a number behind those that came before."""
     before = [names[:i].count(name) for i, name in enumerate(names)]
@@ -110,7 +122,8 @@ class Wanted:
     ``of_this_one`` says that they were named for this source alone: then the source must have them. A name that is
     meant for all sources does not concern one that has a single objective anyhow, and of several names a source may
     lack some. ``errors`` are where the standard errors of the results are, ``constraints`` the columns of tables with
-    values that must not be above 0, by key.
+    values that must not be above 0, by key, and ``limited`` quantities in their own units, each with the column or
+    attribute of its errors.
     """
 
     objectives: tuple[str, ...] = ()
@@ -118,17 +131,20 @@ class Wanted:
     errors: ErrorNames = field(default_factory=ErrorNames)
     constraints: Mapping[str, str] = field(default_factory=dict)
     own: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    limited: Mapping[str, str | None] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, objective: Any, error: Any = None, constraints: Any = None) -> Self:
+    def of(
+        cls, objective: Any, error: Any = None, constraints: Any = None, limited: Mapping[str, str | None] | None = None
+    ) -> Self:
         """What the arguments of these names say."""
-        limited = {} if constraints is None else constraints
-        if not isinstance(limited, Mapping) or not all(isinstance(p, str) for pair in limited.items() for p in pair):
+        told = {} if constraints is None else constraints
+        if not isinstance(told, Mapping) or not all(isinstance(p, str) for pair in told.items() for p in pair):
             raise InputError(f"constraints must be {{key: column of tables}}, but it is {constraints!r}.")
         single = objective if isinstance(objective, Mapping) else {}
         own = {source: _names(names, objective) for source, names in single.items()}
         common = () if isinstance(objective, Mapping) else _names(objective, objective)
-        return cls(common, False, ErrorNames.of(error), dict(limited), own)
+        return cls(common, False, ErrorNames.of(error), dict(told), own, limited or {})
 
     def of_source(self, name: str) -> Wanted:
         """What is asked for of one source."""
@@ -142,7 +158,8 @@ class Wanted:
         """The column or attribute with the errors of one of a source's objectives; None where nothing is said of it."""
         only = called(self.objectives[0], names) if len(self.objectives) == 1 else None
         chosen = None if only is None else names.index(only)
-        return self.errors.of_objective(objective, names.index(objective), len(names), origin, chosen)
+        own = self.errors.of_objective(objective, names.index(objective), len(names), origin, chosen)
+        return self.limited.get(objective) if own is None else own
 
     def of_no_column(self, tasks: Sequence[RawTask]) -> str:
         """A sentence on a constraint whose column no table has; empty if there is none."""
@@ -155,7 +172,8 @@ class Wanted:
     @property
     def columns(self) -> tuple[str, ...]:
         """All columns of a table that are asked for by name: there a cell may say 'failed'."""
-        return tuple(dict.fromkeys((*self.objectives, *self.errors.every, *self.constraints.values())))
+        limited = [name for pair in self.limited.items() for name in pair if name is not None]
+        return tuple(dict.fromkeys((*self.objectives, *self.errors.every, *self.constraints.values(), *limited)))
 
 
 def _names(given: Any, whole: Any, argument: str = "objective") -> tuple[str, ...]:

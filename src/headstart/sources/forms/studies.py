@@ -17,7 +17,7 @@ import pandas as pd
 
 from headstart.data.thinning import best_and_spread
 from headstart.errors import InputError, UnusableSourceError
-from headstart.sources.forms.naming import Wanted, errors_of_trials
+from headstart.sources.forms.naming import Wanted, errors_of_trials, limited_of_trials
 from headstart.sources.forms.storages import reading
 from headstart.sources.optuna_api import constraints_of
 from headstart.sources.raw import INFINITE, RawObjective, RawTask, finite
@@ -122,6 +122,7 @@ def _task(
         objectives=measured,
         constraints={key: np.array([own.get(key, math.nan) for own in limited]) for key in keys},
         error=first.error,
+        limited=limited_of_trials(finished, wanted.limited),
     )
 
 

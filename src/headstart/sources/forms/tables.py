@@ -65,8 +65,9 @@ def task_of_frame(frame: pd.DataFrame, wanted: Wanted, name: str, origin: str, *
     lacking = [column for column in wanted.constraints.values() if column not in frame.columns]
     notes += tuple(f"it has no column {column!r}" for column in lacking if not of_trials)
     measured, errors = _measured(frame, columns, wanted, origin)
+    limited, theirs = _limited(frame, wanted, origin)
     if not of_trials:
-        taken = {*columns.values(), *constraints.values(), *errors}
+        taken = {*columns.values(), *constraints.values(), *errors, *theirs}
         parameters = [column for column in frame.columns if column not in taken]
     rows = frame[parameters].apply(_settings).reset_index(drop=True)
     nothing = RawObjective(np.full(len(rows), np.nan))
@@ -80,6 +81,7 @@ def task_of_frame(frame: pd.DataFrame, wanted: Wanted, name: str, origin: str, *
         conditional=of_trials,
         objectives=measured,
         constraints={key: _numbers(frame[column], origin) for key, column in constraints.items()},
+        limited=limited,
         error=first.error,
     )
     return wanted.chosen(task) if measured else task
@@ -124,6 +126,21 @@ def _measured(
             used.append(own)
             error = _errors(frame[own], y, origin)
         found[objective] = RawObjective(y, None, error)
+    return found, used
+
+
+def _limited(frame: pd.DataFrame, wanted: Wanted, origin: str) -> tuple[dict[str, RawObjective], list[str]]:
+    """The quantities that the new task has limits on, and the columns that they and their errors stand in."""
+    found, used = {}, []
+    for name, attribute in wanted.limited.items():
+        at, error = (
+            next((c for c in (n, f"{_ATTRIBUTE}{n}") if n is not None and c in frame.columns), None)
+            for n in (name, attribute)
+        )
+        if at is not None:
+            y = _numbers(frame[at], origin)
+            found[name] = RawObjective(y, None, None if error is None else _errors(frame[error], y, origin))
+            used += [at, *([error] if error is not None else [])]
     return found, used
 
 

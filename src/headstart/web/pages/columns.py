@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headstart.campaign.file import ResultColumn
 from headstart.campaign.init import CampaignPlan, ColumnsTaken, Looked
-from headstart.data.outcomes import Goal, Limit
+from headstart.data.outcomes import Goal
+from headstart.data.requirements import Requirement, parse_requirement
 from headstart.errors import InputError
 from headstart.sources.files.cells import number
 from headstart.sources.files.names import split_unit
@@ -21,14 +23,18 @@ ROLES = {
     "parameter": "parameter (can be set)",
     "maximise": "result: maximise",
     "minimise": "result: minimise",
+    "near": "result: near …",
     "at most": "result: at most …",
     "at least": "result: at least …",
+    "between": "result: from … to …",
     "error": "standard error of …",
     "ignore": "not used",
 }
 KINDS = {"": "as found", "float": "number", "int": "whole number", "category": "category", "fixed": "fixed value"}
 _FIELDS = ("role", "limit", "kind", "low", "high", "step", "value", "unit", "choices", "same", "of")
-_GOALS = ("maximise", "minimise")
+_GOALS = ("maximise", "minimise", "near")
+# A role with a value as people write it elsewhere; of what is maximised or minimised the worst value of interest
+_WRITTEN = {"maximise": ">=", "minimise": "<=", "near": "=", "at most": "<=", "at least": ">="}
 _APART = "-"  # in the field "same": not the same as any other
 _SHOWN = 4
 
@@ -98,6 +104,7 @@ def with_roles(columns: Sequence[ColumnForm], taken: ColumnsTaken) -> list[Colum
         role, doubt = "ignore" if why else "parameter", ""
         if c.name in goals:
             role = "maximise" if goals[c.name].maximize else "minimise"
+            role = role if c.told.get("role") != "near" else "near"
         if counting is not None and counting.name == c.name:
             why = counting.why
             doubt = "" if counting.sure else why
@@ -153,10 +160,8 @@ def plan_of(columns: Sequence[ColumnForm], *, sent: bool) -> CampaignPlan:
         role = c.told.get("role", "parameter")
         if role in _GOALS:
             goals.append(Goal(c.name, maximize=role == "maximise"))
-        elif role in ("at most", "at least"):
-            if (value := number(c["limit"], ".")) is None:
-                raise InputError(f"{c.name}: say which value it must be {role}.")
-            limits.append(Limit(c.name, **{role.replace(" ", "_"): value}))
+        if role in (*_WRITTEN, "between") and (c["limit"] or role not in ("maximise", "minimise")):
+            limits.append(_requirement(c, role))
         elif role not in ROLES:
             raise InputError(f"{c.name}: {role!r} is nothing that a column can be for.")
     if not goals and sent:
@@ -174,6 +179,21 @@ def plan_of(columns: Sequence[ColumnForm], *, sent: bool) -> CampaignPlan:
         categories=tuple(c.name for c in categories),
         parameters=tuple(c.name for c in told if c.told.get("role") == "parameter" and c not in categories),
     )
+
+
+def _requirement(c: ColumnForm, role: str) -> Requirement:
+    """The value beside a role: the end of what it must be, what it is to be near, or the worst that is of interest."""
+    quoted = f'"{c.name}"' if "'" in c.name else f"'{c.name}'"
+    low, dash, high = re.sub(r"\s(?:to|bis|-|–)\s|…|\.\.+", "|", c["limit"]).partition("|")
+    text = f"{low} <= {quoted} <= {high}" if role == "between" else f"{quoted} {_WRITTEN[role]} {c['limit']}"
+    if not c["limit"] or (role == "between") is not bool(dash):
+        what = "from which to which value it must be, as in 6.5 … 7.5" if role == "between" else "which value"
+        what = what if role in ("between", "near") else f"which value it must be {role}"
+        raise InputError(f"{c.name}: say {what if role != 'near' else 'which value it is to be near'}.")
+    try:
+        return replace(parse_requirement(text), name=c.name)
+    except InputError as error:
+        raise InputError(f"{c.name}: {c['limit']!r} is no value. Write a number, as in 0.5.") from error
 
 
 def _errors(columns: Sequence[ColumnForm], results: Sequence[str]) -> dict[str, str]:
@@ -264,7 +284,8 @@ def range_of(p: Parameter) -> str:
 def bounds_of(column: ResultColumn) -> str:
     """What a result is to be, in short: as high as possible, 0 … 100 %."""
     outcome = column.outcome
-    way = f"as {'high' if outcome.maximize else 'low'} as possible" if isinstance(outcome, Goal) else column.aim
+    plain = isinstance(outcome, Goal) and outcome.target is None and outcome.threshold is None
+    way = f"as {'low' if outcome.sign > 0 else 'high'} as possible" if plain else column.aim
     ends = "" if outcome.low is None or outcome.high is None else f", {outcome.low:g} … {outcome.high:g}"
     return f"{way}{ends} {column.unit}".rstrip()
 

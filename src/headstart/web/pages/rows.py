@@ -50,7 +50,7 @@ class Bars:
         found, every = {}, list(outlooks)
         for column in campaign.file.results:
             own, best = column.outcome, campaign.best
-            mark = (best.results.get(own.name) if best else None) if isinstance(own, Goal) else own.value
+            mark = (best.results.get(own.name) if best else None) if isinstance(own, Goal) else own.ends[-1]
             ends = [x for outlook in every for x in outlook.expected[own.name] if not math.isnan(x)]
             ends += [] if mark is None else [mark]
             found[own.name] = (min(ends), max(ends), mark) if ends else (0.0, 0.0, mark)
