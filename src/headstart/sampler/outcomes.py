@@ -151,11 +151,13 @@ class SourceFitter:
                     "are."
                 )
             self._require_errors(study, own)
+            for task in own:
+                _require_decided(task, _goals_of(study))
             self._of_study[name] = own, SourceSpace.of(own, self.listed)
         return self._of_study[name]
 
     def require(self, study: Study) -> None:
-        """Raise an ``InputError`` if the study has too many objectives, or ``error`` names one that there is not."""
+        """Raise an ``InputError`` if there are too many objectives, or what was said of them is not clear."""
         self._known_of(study)
 
     def _require_errors(self, study: Study, sources: Sequence[RawTask]) -> None:
@@ -265,6 +267,15 @@ def _require_few_objectives(study: Study) -> None:
         )
 
 
+def _require_decided(task: RawTask, goals: Sequence[Goal]) -> None:
+    if len(goals) == 1 and task.undecided and not of_goals(task, goals):
+        named = ", ".join(map(repr, task.named))
+        raise InputError(
+            f"{task.where} has {len(task.objectives)} objectives, {', '.join(map(repr, task.objectives))}, but the "
+            f"study has one. Name the one that counts with objective='...'{f', not {named}' if named else ''}."
+        )
+
+
 def _outcomes_of(study: Study, trials: Sequence[FrozenTrial], sources: Sequence[RawTask]) -> Outcomes:
     """What is measured in the study: its objectives, and the constraints of its trials, or of its sources."""
     finished = [trial for trial in trials if trial.state == TrialState.COMPLETE]
@@ -276,12 +287,6 @@ def _outcomes_of(study: Study, trials: Sequence[FrozenTrial], sources: Sequence[
 def _measured_by(task: RawTask, outcomes: Outcomes) -> dict[str, RawObjective]:
     """What the task knows of every outcome, by the study's names."""
     found = of_goals(task, outcomes.goals)
-    if not found and len(outcomes.goals) == 1 and task.undecided:
-        named = ", ".join(map(repr, task.named))
-        raise InputError(
-            f"{task.where} has {len(task.objectives)} objectives, {', '.join(map(repr, task.objectives))}, but the "
-            f"study has one. Name the one that counts with objective='...'{f', not {named}' if named else ''}."
-        )
     for limit in outcomes.limits:
         if (key := limit.name.removeprefix(_CONSTRAINT)) in task.constraints:
             found[limit.name] = RawObjective(task.constraints[key])
