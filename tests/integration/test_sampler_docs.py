@@ -43,7 +43,7 @@ def test_every_argument_is_shown_once_with_an_example() -> None:
     (call,) = [node for node in ast.walk(ast.parse(block)) if isinstance(node, ast.Call) and len(node.keywords) > 9]
     shown = [keyword.arg for keyword in call.keywords]
     arguments = list(inspect.signature(TransferSampler).parameters)
-    assert sorted(shown) == sorted(arguments[1:])
+    assert sorted(map(str, shown)) == sorted(arguments[1:])
     lines = block.splitlines()
     assert all("  # " in lines[keyword.lineno - 1] for keyword in call.keywords)
 

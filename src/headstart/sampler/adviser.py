@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -345,7 +345,8 @@ class Adviser:
         """Verdicts on the sources of an outcome after the study's results, or those of the latest suggestion."""
         with self._lock, _on_cpu():
             if study is not None:
-                now, look = self.fitter.read(study), partial(self.outlook, study)
+                now = self.fitter.read(study)
+                look: Callable[[], Outlook] = partial(self.outlook, study)
                 if not now.distributions:
                     why = "No parameter is known before the first trial, so there is nothing to explain."
                     return not_explained(why, str(self.fitter.sources), look=look)

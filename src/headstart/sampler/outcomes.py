@@ -160,11 +160,13 @@ class SourceFitter:
                     "are."
                 )
             self._require_errors(study, own)
+            for task in own:
+                _require_decided(task, _goals_of(study))
             self._of_study[name] = own, SourceSpace.of(own, self.listed)
         return self._of_study[name]
 
     def require(self, study: Study) -> None:
-        """Raise an ``InputError`` if the study has too many objectives, or ``error`` names one that there is not."""
+        """Raise an ``InputError`` if there are too many objectives, or what was said of them is not clear."""
         self._known_of(study)
 
     def _require_errors(self, study: Study, sources: Sequence[RawTask]) -> None:
@@ -284,15 +286,19 @@ def _require_few_objectives(study: Study) -> None:
         )
 
 
-def _measured_by(task: RawTask, outcomes: Outcomes) -> dict[str, RawObjective]:
-    """What the task knows of every outcome, by the study's names."""
-    found = of_goals(task, outcomes.goals)
-    if not found and len(outcomes.goals) == 1 and task.undecided:
+def _require_decided(task: RawTask, goals: Sequence[Goal]) -> None:
+    if len(goals) == 1 and task.undecided and not of_goals(task, goals):
         named = ", ".join(map(repr, task.named))
         raise InputError(
             f"{task.where} has {len(task.objectives)} objectives, {', '.join(map(repr, task.objectives))}, but the "
             f"study has one. Name the one that counts with objective='...'{f', not {named}' if named else ''}."
         )
-    limits = {f"{_CONSTRAINT}{key}": RawObjective(values) for key, values in task.constraints.items()}
-    limits |= task.limited
-    return found | {limit.name: limits[limit.name] for limit in outcomes.limits if limit.name in limits}
+
+
+def _measured_by(task: RawTask, outcomes: Outcomes) -> dict[str, RawObjective]:
+    """What the task knows of every outcome, by the study's names."""
+    limits = {f"{_CONSTRAINT}{key}": RawObjective(values) for key, values in task.constraints.items()} | {
+        **task.limited
+    }
+    own = {limit.name: limits[limit.name] for limit in outcomes.limits if limit.name in limits}
+    return of_goals(task, outcomes.goals) | own

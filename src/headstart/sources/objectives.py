@@ -81,12 +81,12 @@ def of_goals(task: RawTask, goals: Sequence[Goal]) -> dict[str, RawObjective]:
     metrics = [name for name in open_ if not name.isdecimal()]
     found: dict[str, str] = {}
     others: list[str | None] = []
-    for asked, own in task.named.items():
-        goal = next((m for name in (asked, own) if name for m in meant_by([name], metrics)), None)
-        if goal is None:
-            others.append(own)
-        elif own is not None:
-            found[goal] = own
+    for asked, taken in task.named.items():
+        metric = next((m for name in (asked, taken) if name for m in meant_by([name], metrics)), None)
+        if metric is None:
+            others.append(taken)
+        elif taken is not None:
+            found[metric] = taken
     rest = [name for name in open_ if name not in found]
     if len(others) <= len(rest):
         found |= {name: own for name, own in zip(rest, others, strict=False) if own is not None}
@@ -100,10 +100,10 @@ def of_goals(task: RawTask, goals: Sequence[Goal]) -> dict[str, RawObjective]:
             same = {open_[0]: names[0]}
         found |= {name: own for name, own in same.items() if own not in found.values()}
     result = {}
-    for goal_ in goals:
-        if goal_.name in found:
-            own = there[found[goal_.name]]
-            alike = goal_.name in metrics and found[goal_.name] in meant_by([goal_.name], [found[goal_.name]])
-            as_it_is = alike or own.maximize is None or goal_.target is not None
-            result[goal_.name] = replace(own, maximize=goal_.maximize) if as_it_is else own
+    for goal in goals:
+        if goal.name in found:
+            name = found[goal.name]
+            measured, alike = there[name], goal.name in metrics and bool(meant_by([goal.name], [name]))
+            as_now = alike or measured.maximize is None or goal.target is not None
+            result[goal.name] = replace(measured, maximize=goal.maximize) if as_now else measured
     return result

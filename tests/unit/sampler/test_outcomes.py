@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import optuna
+import pandas as pd
 import pytest
 from optuna.trial import FrozenTrial
 
@@ -100,6 +101,18 @@ def test_constraints_of_past_studies_are_matched_by_key() -> None:
     assert len(feasible) >= 2
     assert max(t.params["x"] for t in feasible) > 0.4
     assert "all constraints hold with a probability of" in repr(sampler.last)
+
+
+def test_a_table_of_the_constraint_alone_is_used_for_it() -> None:
+    """And for nothing else, as long as the study sets it."""
+    cool = pd.DataFrame({"x": [0.0, 0.3, 0.6, 0.9], "y": [0.2, 0.9, 0.4, 0.7], "excess": [-0.5, -0.2, 0.1, 0.4]})
+    cool.attrs["name"] = "cool"
+    sampler = make([past_of(lambda trial: limited(trial, 0.0)), cool], objective="loss", constraints={"heat": "excess"})
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(limited, n_trials=2)
+    assert isinstance(sampler.last, Suggested)
+    names = {name: [source.n for source in prior.sources] for name, prior in sampler.last.fitted.priors.items()}
+    assert names == {"0": [20], "constraint heat": [20, 4]}
 
 
 def test_constraints_nobody_knew_are_learnt_from_the_study() -> None:

@@ -11,10 +11,14 @@ import pandas as pd
 import pytest
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
+from headstart.data.descriptors import Descriptors
+from headstart.data.space import Space
+from headstart.decide.domain import Mixed
 from headstart.errors import InputError
 from headstart.gp.fit import FitOptions
 from headstart.models.family import SHGP
 from headstart.sampler.sampler import TransferSampler
+from headstart.sampler.settings import CandidateTable, values_of_late_parameter
 
 QUICK = SHGP.using(fit=FitOptions(restarts=1, max_iterations=20))
 
@@ -191,3 +195,15 @@ def test_an_objective_that_asks_for_more_or_other_values_is_told() -> None:
         run(make(candidates=ROWS), 1, more)
     with pytest.raises(InputError, match=r"row 1: parameter 'T' = 20.1 is outside 50 … 60"):
         run(make(candidates=ROWS), 1, lambda trial: trial.suggest_float("T", 50, 60))
+
+
+def test_descriptors_of_a_category_are_no_inputs_of_a_list() -> None:
+    """A described category is one input, in a list and where its value is asked for late, as in the space itself."""
+    rows = {"water": {"polarity": 1.0, "donor": 18.0}, "toluene": {"polarity": 0.1, "donor": 0.1}}
+    space = Space.of(SPACE, descriptors={"solvent": Descriptors.of(rows, "solvent")})
+    table = CandidateTable.of(ROWS)
+    assert table is not None
+    listed = table.domain(space, (), {}, 0, lambda _: None).domain
+    late = values_of_late_parameter(space, space.by_name["n"], ROWS[0], ())
+    assert listed.inputs == late.inputs == Mixed(space).inputs == 3
+    assert listed.described == space.described

@@ -8,7 +8,7 @@ from typing import Any
 import optuna
 import pandas as pd
 import pytest
-from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import create_trial
 
 from headstart.errors import InputError
@@ -33,7 +33,8 @@ def table(name: str = "past", **more: Any) -> pd.DataFrame:
 
 
 def make(sources: Any = (), **options: Any) -> TransferSampler:
-    return TransferSampler(sources, **({"model": QUICK, "seed": 0, "objective": "loss"} | options))
+    defaults: dict[str, Any] = {"model": QUICK, "seed": 0, "objective": "loss"}
+    return TransferSampler(sources, **(defaults | options))
 
 
 def bowl(trial: optuna.Trial) -> float:
@@ -201,7 +202,7 @@ def test_independent_sampling_is_told_if_it_is_wanted(caplog: pytest.LogCaptureF
     )
     assert any("new is drawn by TPESampler" in line for line in warned(caplog)) is wanted
     past = optuna.create_study(study_name="kinds")
-    kinds = {"kind": CategoricalDistribution(["a", "b"])}
+    kinds: dict[str, BaseDistribution] = {"kind": CategoricalDistribution(["a", "b"])}
     for i in range(6):
         past.add_trial(create_trial(params={"kind": "ab"[i % 2]}, distributions=kinds, values=[float(i)]))
     sampler = make([past], warn_independent_sampling=wanted)
@@ -214,7 +215,7 @@ def test_independent_sampling_is_told_if_it_is_wanted(caplog: pytest.LogCaptureF
 def test_none_that_is_no_category_any_more_stays_as_evidence() -> None:
     """Like any other category: it gets a level of its own, and its rows count."""
     past = optuna.create_study(study_name="past")
-    kinds = {"kind": CategoricalDistribution([None, "a"]), "x": FloatDistribution(0, 1)}
+    kinds: dict[str, BaseDistribution] = {"kind": CategoricalDistribution([None, "a"]), "x": FloatDistribution(0, 1)}
     for i in range(8):
         params = {"kind": None if i % 2 else "a", "x": i / 8}
         past.add_trial(create_trial(params=params, distributions=kinds, values=[float(i)]))
@@ -230,7 +231,7 @@ def test_none_that_is_no_category_any_more_stays_as_evidence() -> None:
     assert all(trial.params["kind"] in ("a", "b") for trial in study.trials)
 
 
-SMALL = {"n": IntDistribution(1, 4), "kind": CategoricalDistribution(["a", "b", "c"])}
+SMALL: dict[str, BaseDistribution] = {"n": IntDistribution(1, 4), "kind": CategoricalDistribution(["a", "b", "c"])}
 
 
 def small(trial: optuna.Trial) -> float:

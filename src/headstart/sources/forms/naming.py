@@ -179,7 +179,7 @@ class Wanted:
 def _names(given: Any, whole: Any, argument: str = "objective") -> tuple[str, ...]:
     """One name or number, several or none; a number as text."""
     several = () if given is None else given if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
-    numbers = [isinstance(name, Integral) and not isinstance(name, bool) and name >= 0 for name in several]
+    numbers = [isinstance(name, Integral) and not isinstance(name, bool) and int(name) >= 0 for name in several]
     if not all(number or isinstance(name, str) for name, number in zip(several, numbers, strict=True)):
         raise InputError(
             f"{argument} must be the name of a column or objective, or the number of an objective from 0 on, a list of "

@@ -94,7 +94,8 @@ def _task(
     finished = [trial for trial in trials if trial.number in ends or _is_finished(trial)]
     if not finished:
         raise UnusableSourceError(f"{origin} has no finished trial to learn from ({others or 'no trials at all'}).")
-    notes = (f"{len(ends)} pruned trials count as what they would probably have ended at",) if ends else ()
+    notes: tuple[str, ...] = ()
+    notes += (f"{len(ends)} pruned trials count as what they would probably have ended at",) if ends else ()
     if others:
         notes += (f"trials without a final value are left out: {others}",)
     names = dict.fromkeys(name for trial in finished for name in trial.params)
