@@ -227,11 +227,9 @@ def parameters_in(columns: Sequence[ColumnForm], looked: Looked) -> tuple[dict[s
 def range_of(p: Parameter) -> str:
     """What may be set, in short: 40 … 120 °C, steps of 5."""
     if p.kind is Kind.CATEGORY:
-        return ", ".join(p.choices)
-    if p.kind is Kind.FIXED:
-        return f"always {p.value} {p.unit}".rstrip()
-    more = f", steps of {p.step:g}" if p.step is not None else ", log" if p.log else ""
-    return f"{p.low:g} … {p.high:g} {p.unit}".rstrip() + more
+        return p.span
+    found, comma, more = p.span.rpartition(", log" if p.log else ", steps") if p.log or p.step else (p.span, "", "")
+    return f"{found} {p.unit}".rstrip() + comma + more
 
 
 def bounds_of(column: ResultColumn) -> str:

@@ -183,7 +183,7 @@ def _own_fields(campaign: Campaign, typed: Typed) -> list[FieldShown]:
     fields = []
     for i, p in enumerate(campaign.file.parameters):
         if p.kind is not Kind.FIXED:
-            more: dict[str, Any] = {"choices": p.choices} if p.is_text else {"hint": f"{p.low:g} … {p.high:g}"}
+            more: dict[str, Any] = {"choices": p.choices} if p.is_text else {"hint": p.span}
             fields.append(_field(f"p{i}", (OWN_ROW, p.name), p.label, typed, **more))
     for i, column in enumerate(campaign.file.measured_columns):
         fields.append(_field(f"m{i}", (OWN_ROW, column), column, typed, hint="if there is one"))
