@@ -196,7 +196,7 @@ def parameter_of_text(text: str) -> Parameter:
     if "|" in told:
         names = told.removesuffix(" category")
         choices = tuple(choice.strip() for choice in names.split("|"))
-        values = [value for choice in choices if (value := number(choice, None)) is not None]
+        values = [value for choice in choices if (value := number(choice, ".")) is not None]
         if len(values) == len(choices) and names == told:
             kind = Kind.INT if all(value == int(value) for value in values) else Kind.FLOAT
             listed = Parameter(name, kind, values=tuple(values), log=even_in_ratio(sorted(set(values))), unit=unit)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from headstart.campaign.file import ResultColumn
 from headstart.campaign.init import CampaignPlan, ColumnsTaken, Looked
 from headstart.data.outcomes import Goal, Limit
+from headstart.data.ranges import even_in_ratio
 from headstart.errors import InputError
 from headstart.sources.files.cells import number
 from headstart.sources.files.names import split_unit
@@ -27,7 +30,7 @@ ROLES = {
     "ignore": "not used",
 }
 KINDS = {"": "as found", "float": "number", "int": "whole number", "category": "category", "fixed": "fixed value"}
-_FIELDS = ("role", "limit", "kind", "low", "high", "step", "value", "unit", "choices", "same", "of")
+_FIELDS = ("role", "limit", "kind", "low", "high", "step", "values", "value", "unit", "choices", "same", "of")
 _GOALS = ("maximise", "minimise")
 _APART = "-"  # in the field "same": not the same as any other
 _SHOWN = 4
@@ -121,7 +124,7 @@ def forms_in(form: Mapping[str, Any], shown: Sequence[ColumnForm]) -> list[Colum
             if fields.get("role") in _GOALS and not fields.get("same"):
                 told[name]["role"] = fields["role"]
             one, equals, value = str(form.get("set", "")).partition("=")  # one click: role3=parameter
-            if equals and one in [f"role{i}", f"same{i}"]:
+            if equals and one in [f"role{i}", f"same{i}", f"values{i}"]:
                 told[name][one.removesuffix(str(i))] = value
     return [replace(c, told=told[c.name]) if c.name in told else c for c in shown]
 
@@ -205,13 +208,14 @@ def parameters_in(columns: Sequence[ColumnForm], looked: Looked) -> tuple[dict[s
         if not wrong:
             found[c.name] = p
         reasons = "; ".join(dict.fromkeys(reason for reason in guess.reasons.values() if reason))
-        numbers = p.kind in (Kind.FLOAT, Kind.INT)
+        numbers = p.kind in (Kind.FLOAT, Kind.INT) and not p.values
         fields = {
             "role": "parameter",
             "kind": p.kind.value,
             "low": f"{p.low:g}" if numbers else "",
             "high": f"{p.high:g}" if numbers else "",
             "step": "" if p.step is None else f"{p.step:g}",
+            "values": "; ".join(f"{value:.12g}" for value in p.values),
             "value": str(p.value),
             "unit": p.unit,
             "choices": ", ".join(p.choices),
@@ -260,14 +264,32 @@ def _corrected(c: ColumnForm, guess: Parameter, wrong: dict[str, str]) -> Parame
     if guess.is_text:
         wrong["kind"] = "Its cells are texts, so it cannot be a number."
         return guess
+    log = told["log"] == "on" if "log" in told else None
+    values = told.get("values", "" if {"low", "high", "step"} & {*filter(told.get, told)} else None)
+    if values or (values is None and guess.values):
+        listed = _listed(values, wrong) if values else guess.values
+        scale = even_in_ratio(listed) if log is None or "values" in told else log
+        return guess if wrong else _checked(Parameter(c.name, kind, values=listed, log=scale, unit=unit), wrong)
     low, high, step = (_field(told, name, getattr(guess, name), wrong) for name in ("low", "high", "step"))
     step = None if told.get("step") == "" else step
-    log = told["log"] == "on" if "log" in told else guess.log
     if wrong or low is None or high is None:
         return guess
-    corrected = Parameter(c.name, kind, low=low, high=high, log=log, step=step, unit=unit)
-    wrong.update([corrected.wrong] if corrected.wrong else [])
-    return corrected
+    scale = guess.log if log is None else log
+    return _checked(Parameter(c.name, kind, low=low, high=high, log=scale, step=step, unit=unit), wrong)
+
+
+def _checked(p: Parameter, wrong: dict[str, str]) -> Parameter:
+    wrong.update([p.wrong] if p.wrong else [])
+    return p
+
+
+def _listed(text: str, wrong: dict[str, str]) -> tuple[float, ...]:
+    """The values in a field, in ascending order: 0,4,0,8 without spaces is read as no four of them."""
+    parts = [part.strip() for part in re.split(r"[;|]" if re.search(r"[;|]", text) else r",", text) if part.strip()]
+    values = [value for part in parts if (value := number(part, ".")) is not None]
+    if len(values) < max(2, len(parts)) or any(b <= a for a, b in pairwise(values)):
+        wrong["values"] = f"{text!r} is not understood: write the values from the lowest on, as in 0.4; 0.8; 1.6"
+    return tuple(values)
 
 
 def _field(told: Mapping[str, str], name: str, guess: float | None, wrong: dict[str, str]) -> float | None:
