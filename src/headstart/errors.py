@@ -15,6 +15,7 @@
     │   ├── UnwritableError               a file or a folder that cannot be written
     │   ├── ChangedMeanwhileError         somebody else was faster: what was looked at is not there any more
     │   └── UnusableCellsError            cells that somebody typed, with what is wrong with each
+    │       └── UnlistedSettingsError     settings that are none of a list of values, which may be right all the same
     ├── NumericalError(ArithmeticError)   the data are fine, the arithmetic was not
     └── MissingExtraError(ImportError)    an optional dependency is not installed
 
@@ -116,6 +117,17 @@ class UnusableCellsError(InputError):
     def __init__(self, cells: Mapping[tuple[int, str], str]) -> None:
         super().__init__("; ".join(f"row {row}, {column}: {what}" for (row, column), what in cells.items()))
         self.cells = dict(cells)
+
+
+class UnlistedSettingsError(UnusableCellsError):
+    """Settings that are none of a list of values: somebody has to say whether they were run so.
+
+    ``nearest`` has the value of the list that may be meant, by row and column.
+    """
+
+    def __init__(self, cells: Mapping[tuple[int, str], str], nearest: Mapping[tuple[int, str], float]) -> None:
+        super().__init__(cells)
+        self.nearest = dict(nearest)
 
 
 class NumericalError(HeadstartError, ArithmeticError):

@@ -18,6 +18,7 @@ from typing import Any
 
 from headstart.campaign.file import TOML, CampaignFile
 from headstart.campaign.measured import copies_in, errors_in, results_in
+from headstart.data.ranges import numbers_in_words
 from headstart.errors import InputError, nearest
 from headstart.sources.files.cells import is_missing
 from headstart.sources.files.tables import Table
@@ -78,12 +79,17 @@ def _value(table: Table, row: int, p: Parameter, remarks: list[str]) -> Any:
     if (p.name not in table.columns or table.lacks(row, p.name)) and (p.before is not None or p.kind is Kind.FIXED):
         return p.value if p.before is None else p.before
     value = setting_at(table, row, p, missing="Fill it in, or delete the row: an experiment needs all of its inputs.")
-    if p.kind is not Kind.FIXED and not isinstance(value, str) and not p.low <= value <= p.high:
-        remarks.append(
-            f"{table.place(row, p.name)}: {table.cells(p.name)[row]} lies outside {p.low:g} … {p.high:g}. It counts, "
-            "but look whether it is a slip."
-        )
+    if p.kind is not Kind.FIXED and not isinstance(value, str) and (why := unusual(p, value)):
+        told = f"{table.place(row, p.name)}: {table.cells(p.name)[row]} {why}."
+        remarks.append(f"{told} It counts, but look whether it is a slip.")
     return value
+
+
+def unusual(p: Parameter, value: float) -> str:
+    """Why a number would not be suggested, "" if it could be; steps are not asked for in what was run."""
+    if p.values:
+        return "" if p.on_step(value) else f"is none of the values {numbers_in_words(p.values)}"
+    return "" if p.low <= value <= p.high else f"lies outside {p.low:g} … {p.high:g}"
 
 
 def setting_at(table: Table, row: int, p: Parameter, *, missing: str, offered: bool = False) -> str | float:

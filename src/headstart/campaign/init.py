@@ -382,6 +382,8 @@ def _with_candidates(guess: Guess, table: Table) -> Guess:
     values = input_column(table, p.name, [True] * len(table.rows)).to_numpy()
     if p.kind is Kind.CATEGORY:
         return replace(guess, parameter=replace(p, choices=tuple(sorted({*p.choices, *values}))))
+    if p.values:
+        return replace(guess, parameter=replace(p, values=(*p.values, *map(float, values))))
     low, high = float(np.min(values)), float(np.max(values))
     on_step = p.step is None or all(p.on_step(value) for value in values)
     if p.low <= low and high <= p.high and on_step:

@@ -11,7 +11,7 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from headstart.campaign.experiments import setting_at
+from headstart.campaign.experiments import setting_at, unusual
 from headstart.campaign.file import TOML, CampaignFile
 from headstart.campaign.past import read_candidates
 from headstart.data.descriptors import Descriptors
@@ -89,7 +89,8 @@ class CampaignSettings:
     def _rounded_inside(self, space: Space, x: Float[Tensor, "d"], digits: int) -> dict[str, Any] | None:
         """The nearest point whose numbers have so many digits and keep the rules; None if there is none."""
         tied = {name for rule in self.rules for name in rule.parameters}
-        free = [p for p in self.parameters if p.kind is Kind.FLOAT and p.step is None and not p.log and p.name in tied]
+        any_value = [p for p in self.parameters if p.kind is Kind.FLOAT and p.step is None and not p.values]
+        free = [p for p in any_value if not p.log and p.name in tied]
         steps = [OnSteps(p.name, p.unit_of(digits), 0.0) for p in free]
         try:
             domain = Ruled(space, [*self.rules, *steps])
@@ -162,7 +163,7 @@ def _offered(table: Table, row: int, p: Parameter) -> Any:
     if isinstance(value, str) or (p.low <= value <= p.high and p.on_step(value)):
         return value
     by = f"is not on {f'steps of {p.step:g}' if p.step is not None else 'whole numbers'} from {p.low:g} on"
-    why = by if p.low <= value <= p.high else f"lies outside {p.low:g} … {p.high:g}"
+    why = unusual(p, value) or by
     raise InputError(
         f"{table.place(row, p.name)}: {table.cells(p.name)[row]} {why}. Change [parameters.{p.name}] in {TOML}, or "
         "remove the row."

@@ -28,9 +28,7 @@ def parameters_table(looked: Looked) -> Table:
     rows = []
     for guess in looked.proposal.guesses:
         p = guess.parameter
-        more = ", log" if p.log else f", steps of {p.step:g}" if p.step is not None else ""
-        limits = ", ".join(p.choices) or f"{p.low:g} … {p.high:g}{more}"
-        rows.append((p.name, p.kind.value, limits, p.unit, guess.reasons.get("kind", "")))
+        rows.append((p.name, p.kind.value, p.span, p.unit, guess.reasons.get("kind", "")))
     return table("Parameters", columns, rows, left=columns)
 
 

@@ -114,7 +114,7 @@ def contour_figure(
     Z = _medians(fitted, own, across, up, point)
     size = (NARROW, 3.5) if narrow else (6.6, 4.9)
     figure, (axes,) = panels(1, size=size, below=0.9)
-    cells = across.is_category or up.is_category
+    cells = across.is_discrete or up.is_discrete
     ends = (float(np.nanmin(Z)), float(np.nanmax(Z))) if np.isfinite(Z).any() else (0.0, 1.0)
     if cells or ends[0] == ends[1]:
         drawn: Any = axes.pcolormesh(across.x, up.x, np.ma.masked_invalid(Z), shading="nearest", cmap=_COLORS)
@@ -122,7 +122,7 @@ def contour_figure(
         drawn = axes.contourf(across.x, up.x, np.ma.masked_invalid(Z), levels=_LEVELS, cmap=_COLORS)
         lines = axes.contour(across.x, up.x, np.ma.masked_invalid(Z), levels=_LABELLED, colors="white", linewidths=0.7)
         axes.clabel(lines, fontsize=8, fmt="%.4g")
-    if across.is_category and up.is_category and Z.size <= _FEW_CELLS:
+    if across.is_discrete and up.is_discrete and Z.size <= _FEW_CELLS:
         for i, j in np.ndindex(Z.shape):
             if np.isfinite(Z[i, j]):
                 halo: dict[str, Any] = {"path_effects": [withStroke(linewidth=2.5, foreground="white")], "color": INK}

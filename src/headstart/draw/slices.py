@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 from numpy.typing import NDArray
 
 from headstart.campaign.fitted import Fitted, FittedOutcome
@@ -25,6 +25,7 @@ from headstart.sources.parameters import Kind, Parameter
 _POINTS, _POINTS_BY_RULES = 121, 31
 _PREDICTION, _BAND = "prediction: median, 95 %", "prediction: 95 % range"
 _INCHES_A_LETTER = 0.04  # of height, at 30°
+_MOST_TICKS = 8  # values of a list that are all told
 _ROOM = 0.3  # beside a category, half of which belongs to its neighbour
 
 
@@ -46,6 +47,11 @@ class Slice:
         """Whether it has categories."""
         return self.parameter.kind is Kind.CATEGORY
 
+    @property
+    def is_discrete(self) -> bool:
+        """Whether nothing can be set between its values: those of a category, or of a list."""
+        return self.is_category or bool(self.parameter.values)
+
     def where(self, values: Sequence[Any]) -> NDArray[np.float64]:
         """The positions of values; a category that is not offered any more has none."""
         if not self.is_category:
@@ -62,7 +68,7 @@ def slices_through(fitted: Fitted, point: Mapping[str, Any]) -> list[Slice]:
 def slice_along(p: Parameter, point: Mapping[str, Any], n: int, *, whole: bool = False) -> Slice:
     """n values of a parameter over its range, or all categories; ``whole`` numbers only, of one that has no others."""
     spaced = np.geomspace if p.log else np.linspace
-    values: list[Any] = [*p.choices] if p.kind is Kind.CATEGORY else spaced(p.low, p.high, n).tolist()
+    values: list[Any] = [*p.choices, *p.values] or spaced(p.low, p.high, n).tolist()
     if whole and p.kind is Kind.INT:
         values = sorted({round(value) for value in values})
     return Slice(p, values, [{**point, p.name: value} for value in values])
@@ -98,8 +104,8 @@ def slices_figure(
         found = fitted.expected(s.rows)
         if found is None:
             axes.annotate("nothing is known yet", (0.5, 0.5), xycoords="axes fraction", ha="center", color=INK)
-        elif s.is_category:
-            look = {"fmt": "s", "color": NOW, "capsize": 4, "zorder": 4}
+        elif s.is_discrete:
+            look = {"fmt": "s" if s.is_category else "s:", "color": NOW, "capsize": 4, "zorder": 4}
             axes.errorbar(s.x, found.median, found.errors, label=_PREDICTION, **look)
         else:
             axes.plot(s.x, found.median, color=NOW, linewidth=2.2, label=_PREDICTION, zorder=3)
@@ -193,6 +199,10 @@ def draw_ticks(axes: Axes, s: Slice, which: Literal["x", "y"]) -> None:
         (axes.set_xscale if which == "x" else axes.set_yscale)("log")
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_minor_formatter(NullFormatter())
+    if 0 < len(p.values) <= _MOST_TICKS:
+        axis.set_major_locator(FixedLocator(p.values))
+        axis.set_ticklabels([f"{value:g}" for value in p.values])
+        axis.set_minor_locator(NullLocator())
 
 
 def _is_slanted(p: Parameter) -> bool:

@@ -11,13 +11,16 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from headstart.data.ranges import even_in_ratio, numbers_in_words
 from headstart.errors import InputError, Message, Setting, nearest, refuse
 from headstart.sources.columns import TableUse, cell_unit, input_column, typed
 from headstart.sources.files.cells import MISSING, is_date
 from headstart.sources.files.names import folded, meant_by, plain, split_unit
 from headstart.sources.files.tables import Table
+from headstart.sources.files.units import quantity_of
 from headstart.sources.parameters import MOST_USED, Kind, Parameter
 from headstart.sources.roles import is_counter, no_parameter, perhaps_measured
+from headstart.sources.terms import meanings_of
 
 _FEW_LEVELS, _MANY_LEVELS, _LONG_TEXT = 5, 20, 40
 
@@ -206,6 +209,13 @@ def _number(name: str, columns: Sequence[NDArray[np.float64]], unit: str) -> Gue
     if whole and is_counter(name) and all(len(np.unique(c)) == len(c) for c in columns) and len(values) > 2:
         return "it only counts the rows"
     log = spans_log(values)
+    kind = Kind.INT if whole else Kind.FLOAT
+    units = {"unit": "from the column's name" if unit == split_unit(name)[1] else "from the cells"} if unit else {}
+    if listed := sizes_in(name, columns, unit):
+        told = f"only these {len(listed)} in {len(values)} rows; for values between write low and high instead"
+        reasons = {"kind": "few values again and again, at uneven gaps: it seems to exist in sizes", "values": told}
+        parameter = Parameter(name, kind, values=listed, log=even_in_ratio(listed), unit=unit)
+        return Guess(parameter, reasons | units, (low, high))
     step = None if log else common_step(values.tolist())
     bottom, top = (low, high) if step else outward(low, high, log=log)
     reasons = {"kind": "whole numbers in every row" if whole else ""}
@@ -213,13 +223,38 @@ def _number(name: str, columns: Sequence[NDArray[np.float64]], unit: str) -> Gue
         reasons["log"] = f"spans {math.log10(high / low):.1f} decades"
     if step:
         reasons["step"] = "all values lie on it; delete it for values between"
-    if unit:
-        reasons["unit"] = "from the column's name" if unit == split_unit(name)[1] else "from the cells"
-    kind = Kind.INT if whole else Kind.FLOAT
+    reasons |= units
     if whole:
         bottom, top = (max(1.0, math.floor(bottom)) if log else math.floor(bottom)), math.ceil(top)
     reasons["low"] = f"the data: {low:g} … {high:g}" + ("" if (bottom, top) == (low, high) else ", rounded outward")
     return Guess(Parameter(name, kind, low=bottom, high=top, log=log, step=step, unit=unit), reasons, (low, high))
+
+
+# A list of sizes has no more values, and each occurs so often on average
+_MOST_SIZES, _OFTEN = 6, 5
+_SIZES = frozenset({"radius", "size", "diameter", "batchsize"})
+
+
+def sizes_in(name: str, columns: Sequence[NDArray[np.float64]], unit: str) -> tuple[float, ...]:
+    """The few values that all files have again and again at uneven gaps, of something that may exist in sizes; else ().
+
+    Only lengths, what is called a size, and whole numbers at equal ratios (16, 32, 64) exist in sizes. Temperatures,
+    times or concentrations are set as one likes, however few values were tried; values at even gaps are a grid.
+    """
+    counts = Counter(float(value) for own in columns for value in own)
+    values = tuple(sorted(counts))
+    if not 3 <= len(values) <= _MOST_SIZES or counts.total() < _OFTEN * len(values) or min(counts.values()) < 2:
+        return ()
+    others = [Counter(map(float, own)) for own in columns]
+    if len(others) > 1 and any(counts[value] == own[value] for own in others for value in own):
+        return ()  # a file has a value of its own
+    gaps = np.diff(values)
+    if gaps.max() < 1.01 * gaps.min():
+        return ()
+    ratios = np.diff(np.log(values)) if values[0] > 0 else gaps
+    doubling = all(value == int(value) for value in values) and ratios.max() < 1.01 * ratios.min()
+    named = bool(_SIZES & {*meanings_of(name)})
+    return values if quantity_of(unit) == "length" or (not unit and (doubling or named)) else ()
 
 
 def _require_common(tables: Sequence[Table], names: Sequence[str]) -> None:
@@ -245,6 +280,15 @@ def _remarks(tables: Sequence[Table], guesses: Sequence[Guess]) -> list[str]:
     if beyond := [(g.parameter, g.run) for g in guesses if g.run not in (None, (g.parameter.low, g.parameter.high))]:
         told = "; ".join(f"{p.name} {p.low:g} … {p.high:g}, run {run[0]:g} … {run[1]:g}" for p, run in beyond if run)
         remarks.append(f"Ranges that reach past what was ever run: {told}. Narrow them in headstart.toml if need be.")
+    remarks += [
+        Message(
+            f"{p.name} was only ever {numbers_in_words(p.values)}: nothing else will be suggested. If values between "
+            "can be set, say so.",
+            Setting("parameter", f"{p.name}={p.low:g}..{p.high:g}"),
+        )
+        for p in parameters
+        if p.values
+    ]
     for i, a in enumerate(parameters):
         for b in parameters[i + 1 :]:
             together = any(a.name in t.columns and b.name in t.columns for t in tables)

@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from headstart.data.ranges import DiscreteNumbers, even_in_ratio, numbers_in_words
 from headstart.errors import InputError, MissingExtraError
 from headstart.sources.files.cells import number
 from headstart.sources.files.names import split_unit, with_unit
 
 if TYPE_CHECKING:
-    from optuna.distributions import BaseDistribution
+    from headstart.data.ranges import Distribution
 
 MOST_USED = 2000  # rows of a past file, unless somebody says otherwise: they are learnt in three seconds, every time
 
@@ -32,6 +33,7 @@ class Kind(StrEnum):
 class Parameter:
     """One parameter of a campaign. ``step`` None means any value, or for whole numbers every one.
 
+    A number may have a list of ``values`` instead: these alone are suggested, and ``low`` and ``high`` are its ends.
     ``descriptors`` is the file with numbers that describe its categories, or the columns of the past files that do.
     ``withdrawn`` are categories that were run and are not to be suggested any more, ``before`` is the value that rows
     were run with which do not have it, and ``recorded`` are values that a fixed parameter had in them.
@@ -43,6 +45,7 @@ class Parameter:
     high: float = math.nan
     log: bool = False
     step: float | None = None
+    values: tuple[float, ...] = ()
     choices: tuple[str, ...] = ()
     value: float | str = ""
     unit: str = ""
@@ -50,6 +53,13 @@ class Parameter:
     withdrawn: tuple[str, ...] = ()
     before: float | str | None = None
     recorded: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Sort the values, and take the ends of the range from them."""
+        if self.values:
+            values = tuple(sorted({int(v) if self.kind is Kind.INT and v == int(v) else float(v) for v in self.values}))
+            for name, value in (("values", values), ("low", values[0]), ("high", values[-1])):
+                object.__setattr__(self, name, value)
 
     @property
     def label(self) -> str:
@@ -62,25 +72,48 @@ class Parameter:
         return self.kind is Kind.CATEGORY or (self.kind is Kind.FIXED and isinstance(self.value, str))
 
     @property
+    def span(self) -> str:
+        """What may be set, in short: 40 … 120, steps of 5."""
+        if self.kind is Kind.CATEGORY:
+            return ", ".join(self.choices)
+        if self.kind is Kind.FIXED:
+            return f"always {self.value}"
+        more = ", log" if self.log else f", steps of {self.step:g}" if self.step is not None else ""
+        return (numbers_in_words(self.values) if self.values else f"{self.low:g} … {self.high:g}") + more
+
+    @property
     def wrong(self) -> tuple[str, str] | None:
         """The field of a range that cannot be, and a sentence on what is wrong with it."""
         low, high, step = self.low, self.high, self.step
+        if self.values and (low == high or not all(map(math.isfinite, self.values))):
+            told = numbers_in_words(self.values)
+            return (
+                "values",
+                f"Two different numbers are needed at least, but they are {told}. Add one, or fix the value.",
+            )
+        if self.values and step is not None:
+            return "step", "A step goes with no list of values. Leave one of the two out."
         if low >= high:
             how = "Swap them" if low > high else "Widen the range, or give it one fixed value"
             return "low", f"{low:g} is not below {high:g}. {how}."
         if self.log and low <= 0:
-            return "low", f"A log scale needs a lower end above 0, but it is {low:g}. Raise it, or use no log scale."
+            where = "values" if self.values else "low"
+            return where, f"A log scale needs a lower end above 0, but it is {low:g}. Raise it, or use no log scale."
         if step is not None and self.log:
             return "step", "A step goes with no log scale. Leave one of the two out."
         if step is not None and not 0 < step <= high - low:
             return "step", f"A step must be positive and within the range, but it is {step:g}."
-        for name, value in (("low", low), ("high", high), ("step", step)):
+        listed = [("values", value) for value in self.values]
+        for name, value in listed or (("low", low), ("high", high), ("step", step)):
             if self.kind is Kind.INT and value is not None and value != int(value):
-                return name, f"Whole numbers need whole ends and a whole step, but it is {value:g}."
+                what = "values" if listed else "ends and a whole step"
+                return name, f"Whole numbers need whole {what}, but it is {value:g}."
         return None
 
-    def distribution(self) -> BaseDistribution:
-        """The same as one of Optuna's distributions."""
+    def distribution(self) -> Distribution:
+        """The same as one of Optuna's distributions, or as ``DiscreteNumbers``."""
+        if self.values:
+            return DiscreteNumbers(self.values, log=self.log)
         try:
             from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
         except ImportError as error:
@@ -120,7 +153,7 @@ class Parameter:
         """A value that somebody can set: about ``digits`` digits of the range, or of the value on a log scale."""
         if self.kind is Kind.FIXED:
             return self.value
-        if self.kind is not Kind.FLOAT or self.step is not None:
+        if self.kind is not Kind.FLOAT or self.step is not None or self.values:
             return value
         places = digits - 1 - self._leading(abs(value) if self.log else (self.high - self.low) / 10)
         return min(max(round(float(value), places), self.low), self.high)
@@ -134,7 +167,9 @@ class Parameter:
         return math.floor(math.log10(size))
 
     def on_step(self, value: float) -> bool:
-        """Whether a value is one of those that steps, or whole numbers, reach from the lower end."""
+        """Whether a value is one of the list, or of those that steps, or whole numbers, reach from the lower end."""
+        if self.values:
+            return any(math.isclose(value, own, rel_tol=1e-9, abs_tol=1e-12) for own in self.values)
         step = self.step or (1 if self.kind is Kind.INT else None)
         if step is None:
             return True
@@ -150,15 +185,24 @@ _RANGE = re.compile(
 def parameter_of_text(text: str) -> Parameter:
     """A parameter as somebody writes it: ``T=20..120``, ``n=1..9 int``, ``c=0.001..1 log``, ``T=20..120 step 5``.
 
-    Categories have a bar between them, ``solvent=DMF|THF``. Whole numbers are said to be such: 20 … 120 may be either.
+    Categories have a bar between them, ``solvent=DMF|THF``, and so have the values of a list, ``r=0.4|0.8|1.2``, while
+    numbers that are only names are ``lot=1|2|3 category``. Whole numbers are said to be such: 20 … 120 may be either.
     """
     name, equals, told = (part.strip() for part in text.partition("="))
-    example = "as in 'T=20..120', 'n=1..9 int', 'c=0.001..1 log' or 'solvent=DMF|THF'"
+    example = "as in 'T=20..120', 'n=1..9 int', 'c=0.001..1 log', 'r=0.4|0.8|1.2' or 'solvent=DMF|THF'"
     if not (name and equals and told):
         raise InputError(f"parameter must be NAME=LOW..HIGH or NAME=A|B, {example}, but it is {text!r}.")
     unit = split_unit(name)[1]
     if "|" in told:
-        choices = tuple(choice.strip() for choice in told.split("|"))
+        names = told.removesuffix(" category")
+        choices = tuple(choice.strip() for choice in names.split("|"))
+        values = [value for choice in choices if (value := number(choice, ".")) is not None]
+        if len(values) == len(choices) and names == told:
+            kind = Kind.INT if all(value == int(value) for value in values) else Kind.FLOAT
+            listed = Parameter(name, kind, values=tuple(values), log=even_in_ratio(sorted(set(values))), unit=unit)
+            if listed.wrong:
+                raise InputError(f"parameter {text!r}: {listed.wrong[1]}")
+            return listed
         if not all(choices) or len({choice.casefold() for choice in choices}) < len(choices):
             raise InputError(f"parameter {text!r}: every category needs a name of its own.")
         return Parameter(name, Kind.CATEGORY, choices=choices, unit=unit)

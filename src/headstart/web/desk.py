@@ -209,5 +209,6 @@ def _panel(campaign: Campaign, s: Slice, axes: Axes) -> dict[str, Any]:
         "range": () if p.is_text else (p.low, p.high),
         "log": p.log,
         "whole": p.kind is Kind.INT,
+        "values": p.values,
         "choices": p.choices,
     }

@@ -76,3 +76,16 @@ def test_most_of_them_are_right_in_other_laboratories(tmp_path_factory: pytest.T
     found, wrong = shares(tmp_path_factory, LATER)
     assert found["all"] >= 0.9, wrong
     assert all(found[own.name] >= 0.75 for own in LATER), wrong
+
+
+def test_what_exists_in_sizes_is_found_and_no_range_is_taken_for_it(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The laboratories drew batch sizes, layers and particles from uneven lists, and everything else from ranges."""
+    found = {}
+    for own in [*SETS, *LATER]:
+        looked = proposed(tmp_path_factory.mktemp(own.name), own)
+        found |= {(own.name, p.name): p.values for p in looked.file.parameters if p.values}
+    assert found == {
+        ("training", "batch_size"): (16, 32, 64, 128),
+        ("printing", "layer height [mm]"): (0.1, 0.15, 0.2, 0.3),
+        ("extraction", "Partikelgröße [mm]"): (0.25, 0.5, 1.0),
+    }

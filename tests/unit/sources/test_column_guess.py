@@ -178,3 +178,54 @@ def test_one_rule_says_what_looks_like_a_log_axis(values: NDArray[np.float64], l
     rows = pd.DataFrame({"x": values})
     (guess,) = known_space([RawTask("a", rows, np.zeros(len(values)), None, "a")]).values()
     assert guess.log is log  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("name", "once", "values", "log"),
+    [
+        ("nose radius [mm]", [0.2, 0.4, 0.8, 1.6], (0.2, 0.4, 0.8, 1.6), True),
+        ("d / µm", [50, 80, 200, 250], (50, 80, 200, 250), False),
+        ("batch_size", [16, 32, 64, 128], (16, 32, 64, 128), True),
+        ("units", [8, 16, 32], (8, 16, 32), True),
+        ("particle size", [0.25, 0.5, 1.0], (0.25, 0.5, 1.0), True),
+        # even gaps are a grid, which is suggested alike
+        ("nose radius [mm]", [0.4, 0.8, 1.2, 1.6], (), False),
+        # what is set as one likes, however few values were tried
+        ("T [°C]", [20, 50, 60, 100], (), False),
+        ("conc [mol/L]", [0.05, 0.1, 0.2, 0.4], (), False),
+        ("time [min]", [10, 20, 40, 80], (), False),
+        ("pH", [3, 5, 7, 10], (), False),
+        ("learning_rate", [0.001, 0.01, 0.1], (), True),
+        # many values, or two
+        ("d [mm]", [1, 2, 4, 8, 9, 11, 14], (), False),
+        ("d [mm]", [1, 4], (), False),
+    ],
+)
+def test_few_uneven_values_again_and_again_are_sizes(
+    tmp_path: Path, name: str, once: list[object], values: tuple[float, ...], log: bool
+) -> None:
+    """Of lengths, what is called a size, and whole numbers that double; the reason and the way back are told."""
+    found = _proposed(tmp_path, name, once * 6)
+    guess = next(g for g in found.guesses if g.parameter.name == name)
+    p = guess.parameter
+    assert (p.values, p.log) == (values, log)
+    remarks = [r for r in found.remarks if "was only ever" in r]
+    if values:
+        assert "exist in sizes" in guess.reasons["kind"]
+        assert f"only these {len(values)} in {6 * len(once)} rows" in guess.reasons["values"]
+        assert isinstance(remarks[0], Message)
+        assert remarks[0].settings == (Setting("parameter", f"{name}={values[0]:g}..{values[-1]:g}"),)
+    else:
+        assert not remarks
+
+
+def test_values_that_are_seldom_or_in_one_file_alone_are_no_sizes(tmp_path: Path) -> None:
+    """Each must come again, and no file may have one of its own."""
+    assert not _guessed(tmp_path, "d [mm]", [1, 2, 4, 8] * 4).values
+    assert not _guessed(tmp_path, "d [mm]", [*[1, 2, 4] * 8, 8]).values
+    texts = [_column("d [mm]", [1, 2, 4] * 6), _column("d [mm]", [1, 2, 4, 8] * 6)]
+    found = propose(_tables(tmp_path, *texts), ["y"])
+    assert not any(g.parameter.values for g in found.guesses)
+    texts = [_column("d [mm]", [1, 2, 4, 8] * 6), _column("d [mm]", [8, 4, 2, 1] * 6)]
+    found = propose(_tables(tmp_path, *texts), ["y"])
+    assert next(g for g in found.guesses if g.parameter.name == "d [mm]").parameter.values == (1, 2, 4, 8)

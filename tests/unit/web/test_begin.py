@@ -372,3 +372,46 @@ def test_a_campaign_begins_without_past_files(tmp_path: Path) -> None:
         assert visitor.post("/begin/own", own, of="/begin").url.path == "/experiments"
     file = read_campaign_file(tmp_path / "headstart.toml")
     assert [(p.name, p.step) for p in file.parameters] == [("T [°C]", 5), ("solvent", None)]
+
+
+def turning(rows: int = 30) -> bytes:
+    """A past file in which the nose radius was one of four sizes."""
+    lines = [f"{(0.2, 0.4, 0.8, 1.6)[i % 4]},{0.05 + 0.01 * (7 * i % 31):.2f},{1 + i % 5}.{i % 7}" for i in range(rows)]
+    return "\n".join(["Nose radius [mm],Feed [mm/rev],Roughness [µm]", *lines, ""]).encode()
+
+
+def test_sizes_are_proposed_and_undone_with_one_click(tmp_path: Path) -> None:
+    """The list stands in its field with the reason; then a range, a list of one's own, and what is no list."""
+    with visiting(tmp_path) as visitor:
+        page = drop(visitor, ("a.csv", turning()), ("b.csv", turning(40)))
+        fields = fields_of(page)
+        radius = place(fields, "Nose radius [mm]")
+        assert fields[f"values{radius}"] == "0.2; 0.4; 0.8; 1.6"
+        assert (fields[f"low{radius}"], fields[f"values{place(fields, 'Feed [mm/rev]')}"]) == ("", "")
+        assert "seems to exist in sizes" in words(page)
+        assert "0.2, 0.4, 0.8, 1.6 mm, log" in words(page)
+        assert f'<button name="set" value="values{radius}=" class="small">values between too' in page
+
+        page = visitor.post("/begin/columns", {**fields, "set": f"values{radius}="}, of="/begin").text
+        fields = fields_of(page)
+        assert (fields[f"values{radius}"], fields[f"low{radius}"], fields[f"high{radius}"]) == ("", "0.2", "1.6")
+
+        page = visitor.post("/begin/columns", {**fields, f"values{radius}": "0,4 ; 0,8; 1,2"}, of="/begin").text
+        fields = fields_of(page)
+        assert (fields[f"values{radius}"], f"log{radius}" in fields) == ("0.4; 0.8; 1.2", False)
+        page = visitor.post("/begin/columns", {**fields, f"values{radius}": "0,4,0,8", "do": "write"}, of="/begin").text
+        assert "'0,4,0,8' is not understood: write the values from the lowest on" in words(page)
+        done = visitor.post("/begin/columns", {**fields, "do": "write"}, of="/begin")
+        assert done.url.path == "/experiments"
+        (p, *_) = read_campaign_file(tmp_path / "headstart.toml").parameters
+        assert (p.values, p.log, p.unit) == ((0.4, 0.8, 1.2), False, "mm")
+
+
+def test_a_range_that_is_typed_takes_the_place_of_a_proposed_list(tmp_path: Path) -> None:
+    """Whoever fills in an end means a range."""
+    with visiting(tmp_path) as visitor:
+        fields = fields_of(drop(visitor, ("a.csv", turning())))
+        radius = place(fields, "Nose radius [mm]")
+        page = visitor.post("/begin/columns", {**fields, f"high{radius}": "2.4"}, of="/begin").text
+        found = fields_of(page)
+        assert [found[f"{one}{radius}"] for one in ("values", "low", "high")] == ["", "0.2", "2.4"]

@@ -221,3 +221,30 @@ def _failed(visitor: Visitor) -> str:
             return page
         time.sleep(0.05)
     raise AssertionError("it never failed")
+
+
+def test_a_setting_that_is_none_of_the_list_is_asked_about(folder: Path) -> None:
+    """In a row of the file and in one of one's own: yes keeps it, no puts the nearest of the list there."""
+    toml = folder / "headstart.toml"
+    text = toml.read_text(encoding="utf-8").replace("low = 0.0\nhigh = 1.0", "values = [0.1, 0.2, 0.4, 0.8]")
+    toml.write_text(text, encoding="utf-8")
+    with visiting(folder) as visitor:
+        page = words(visitor.get("/experiments").text)
+        assert "0.1, 0.2, 0.4, 0.8" in page
+        own = {"p0": "0.5", "p1": "v"}
+        asked = visitor.post("/experiments/add", own)
+        assert asked.status_code == 422
+        assert "0.5 is none of the values 0.1, 0.2, 0.4, 0.8. Is it right?" in words(asked.text)
+        assert "No, it is 0.4" in asked.text
+        assert _current(folder) == ROWS
+        visitor.post("/experiments/add", {**own, "meant": "p0 0.4"})
+        assert _current(folder).endswith("0.4,v,\n")
+        visitor.post("/experiments/add", {**own, "right": "p0 0.5"})
+        assert _current(folder).endswith("0.5,v,\n")
+        row = {"s3.0": "0.3", "os3.0": "0.2", "s3.1": "v", "os3.1": "v"}
+        asked = visitor.post("/experiments/save", row)
+        assert "0.3 is none of the values" in words(asked.text)
+        visitor.post("/experiments/save", {**row, "right": "s3.0 0.3"})
+        assert "0.3,v,\n" in _current(folder)
+        remark = words(visitor.get("/experiments").text)
+        assert "0.5 is none of the values 0.1, 0.2, 0.4, 0.8. It counts, but look whether it is a slip" in remark

@@ -197,6 +197,23 @@ def test_ranges_of_a_running_campaign_are_changed_on_the_page(folder: Path) -> N
         assert toml.read_bytes() == before
 
 
+def test_values_that_exist_are_changed_on_the_page(tmp_path: Path) -> None:
+    """In a running campaign: a list stays one, and an empty field is asked about."""
+    folder = make(tmp_path, current=ROWS)
+    toml = folder / "headstart.toml"
+    lines = toml.read_text().splitlines()
+    ends = [i for i, line in enumerate(lines) if line.startswith(("low", "high"))]
+    toml.write_text("\n".join([*lines[: ends[0]], "values = [0.1, 0.2, 0.5, 1.0]", *lines[ends[1] + 1 :], ""]))
+    with visiting(folder) as visitor:
+        assert field(visitor.get("/begin").text, "values0") == "0.1; 0.2; 0.5; 1"
+        assert visitor.post("/begin/ranges", {"values0": "", "choices1": "u, v"}).status_code == 422
+        assert visitor.post("/begin/ranges", {"values0": "0.5; 0.2", "choices1": "u, v"}).status_code == 422
+        saved = visitor.post("/begin/ranges", {"values0": "0.1; 0.2; 0,4; 1", "choices1": "u, v"})
+        assert "Saved: ranges were changed: x." in words(saved.text)
+        assert read_campaign_file(toml).parameters[0].values == (0.1, 0.2, 0.4, 1.0)
+        assert len(open_campaign(folder).experiments) == 3
+
+
 def test_begin_takes_rules_cells_standard_errors_and_a_workbook(tmp_path: Path) -> None:
     """What is wrong stands beside its field; what is written is what was typed."""
     one = table(-0.05).replace(b"run,date", b"y sd,date")

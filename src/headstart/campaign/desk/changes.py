@@ -9,14 +9,20 @@ from typing import Any
 
 from headstart.campaign.campaign import Campaign, lost_by_writing, open_campaign, require_closed, with_rows
 from headstart.campaign.desk.history import Step, digest, make_step
-from headstart.campaign.experiments import State, as_setting
+from headstart.campaign.experiments import State, as_setting, unusual
 from headstart.campaign.file import TOML, CampaignFile
 from headstart.campaign.measured import SlippedResultsError, impossible
 from headstart.campaign.settings import read_settings
 from headstart.campaign.toml.writing import with_ranges, with_rules, with_told_cells
 from headstart.data.rules.text import parse_rule
 from headstart.data.space import Space
-from headstart.errors import ChangedMeanwhileError, HeadstartError, InputError, UnusableCellsError
+from headstart.errors import (
+    ChangedMeanwhileError,
+    HeadstartError,
+    InputError,
+    UnlistedSettingsError,
+    UnusableCellsError,
+)
 from headstart.sources.files.cells import is_failure, number
 from headstart.sources.files.safe import alone_in
 from headstart.sources.files.tables import edited
@@ -27,8 +33,11 @@ CellPlace = tuple[int, str]
 OWN_ROW = 0  # the number of a row that is not in the file yet
 
 
-def _typed(campaign: Campaign, typed: Mapping[CellPlace, str]) -> dict[CellPlace, Any]:
-    """Settings and results as typed; all cells that cannot be used are one ``UnusableCellsError``."""
+def _typed(campaign: Campaign, typed: Mapping[CellPlace, str], right: Collection[CellPlace]) -> dict[CellPlace, Any]:
+    """Settings and results as typed; all cells that cannot be used are one ``UnusableCellsError``.
+
+    Settings that are none of a list of values are asked about, unless somebody says that they are ``right``.
+    """
     cells: dict[CellPlace, Any] = {}
     wrong: dict[CellPlace, str] = {}
     for (row, column), text in typed.items():
@@ -40,6 +49,12 @@ def _typed(campaign: Campaign, typed: Mapping[CellPlace, str]) -> dict[CellPlace
             wrong[row, column] = str(error)
     if wrong:
         raise UnusableCellsError(wrong)
+    listed = {p.name: p for p in campaign.file.parameters if p.values}
+    own = {place: value for place, value in cells.items() if place[1] in listed and place not in right}
+    asked = {place: f"{value:g} {why}." for place, value in own.items() if (why := unusual(listed[place[1]], value))}
+    if asked:
+        near = {place: min(listed[place[1]].values, key=lambda v: abs(v - own[place])) for place in asked}
+        raise UnlistedSettingsError(asked, near)
     return cells
 
 
@@ -102,7 +117,7 @@ def save_results(
         table, file = campaign.table, campaign.file
         settings = [p.name for p in file.parameters]
         wanted = {(row, c): text for (row, c), text in typed.items() if c in settings or row not in failed}
-        cells = _typed(campaign, wanted)
+        cells = _typed(campaign, wanted, right)
         cells |= {(row, column.name): FAILED for row in failed for column in file.results}
         # numbers as numbers: a result that is typed again is no change
         now = {
@@ -129,13 +144,14 @@ def add_row(
 ) -> Step | None:
     """Add an experiment of one's own, as it was typed; its results may be there already, or come later.
 
-    ``right`` are columns whose result somebody says is right, far outside anything seen as it is.
+    ``right`` are columns whose cell somebody says is right: a result far outside anything seen, a value of no list.
     """
 
     def change(campaign: Campaign) -> tuple[str, bytes]:
         file = campaign.file
         names = [*(p.name for p in file.parameters if p.kind is not Kind.FIXED), *file.measured_columns]
-        found = _typed(campaign, {(OWN_ROW, name): row.get(name, "") for name in names})
+        told = [(OWN_ROW, column) for column in right]
+        found = _typed(campaign, {(OWN_ROW, name): row.get(name, "") for name in names}, told)
         values = {p.name: p.value for p in file.parameters if p.kind is Kind.FIXED}
         values |= {name: value for (_, name), value in found.items()}
         return "an own experiment was added", edited(campaign.table, {}, campaign.mark, more=[values])

@@ -16,6 +16,7 @@ from typing import Any
 
 from headstart.campaign.file import CampaignFile, ResultColumn
 from headstart.data.outcomes import MOST_GOALS, Goal, Limit
+from headstart.data.ranges import even_in_ratio
 from headstart.data.requirements import parse_requirement, required
 from headstart.errors import InputError, Message, Setting, nearest
 from headstart.sources.files.cells import wrong_meaning
@@ -24,6 +25,7 @@ from headstart.sources.parameters import Kind, Parameter
 # What a value must be, as a message says it
 TEXT, WHOLE, TEXTS, TABLE = "a text in quotation marks", "a whole number", "a list of texts", "a table"
 NUMBER, SWITCH, VALUE, LIST = "a finite number", "true or false", "a number or a text", "a list"
+NUMBERS = "a list of finite numbers"
 TEXT_OR_TEXTS, TABLE_OR_TEXTS = (
     "a text in quotation marks or a list of texts",
     "tables [limits.NAME] or a list of texts",
@@ -71,12 +73,16 @@ class TomlText:
 
 def _fits(value: Any, what: str) -> bool:
     texts = isinstance(value, list) and all(isinstance(v, str) for v in value)
-    number = isinstance(value, int | float) and not isinstance(value, bool)
+
+    def is_number(one: Any) -> bool:
+        return isinstance(one, int | float) and not isinstance(one, bool) and math.isfinite(one)
+
     fits = {
         TEXT: isinstance(value, str),
         WHOLE: isinstance(value, int) and not isinstance(value, bool),
-        NUMBER: number and math.isfinite(value),
-        VALUE: number or isinstance(value, str),
+        NUMBER: is_number(value),
+        NUMBERS: isinstance(value, list) and all(map(is_number, value)),
+        VALUE: is_number(value) or isinstance(value, str),
         SWITCH: isinstance(value, bool),
         TABLE: isinstance(value, dict),
         TEXTS: texts,
@@ -88,8 +94,8 @@ def _fits(value: Any, what: str) -> bool:
 
 
 _PARAMETER_KEYS = {
-    "kind": TEXT, "low": NUMBER, "high": NUMBER, "log": SWITCH, "step": NUMBER, "choices": LIST, "value": VALUE,
-    "unit": TEXT, "descriptors": TEXT_OR_TEXTS, "withdrawn": LIST, "before": VALUE,
+    "kind": TEXT, "low": NUMBER, "high": NUMBER, "log": SWITCH, "step": NUMBER, "values": NUMBERS, "choices": LIST,
+    "value": VALUE, "unit": TEXT, "descriptors": TEXT_OR_TEXTS, "withdrawn": LIST, "before": VALUE,
 }  # fmt: skip
 
 
@@ -108,13 +114,17 @@ def parameter_of(toml: TomlText, name: str, data: Any) -> Parameter:
         what = f"must be one of {', '.join(kinds)}"
         raise wrong("kind", f"{what}, but it is {data['kind']!r}." if "kind" in data else f"is missing: it {what}.")
     kind = Kind(data["kind"])
-    needed = {Kind.CATEGORY: ("choices",), Kind.FIXED: ("value",)}.get(kind, ("low", "high"))
-    allowed = {"kind", "unit", "before", *needed, *(("log", "step") if "low" in needed else ())}
+    range_ = ("values",) if "values" in data else ("low", "high")
+    needed = {Kind.CATEGORY: ("choices",), Kind.FIXED: ("value",)}.get(kind, range_)
+    more = {("values",): ("log",), ("low", "high"): ("log", "step")}.get(needed, ())
+    allowed = {"kind", "unit", "before", *needed, *more}
     allowed |= {"descriptors", "withdrawn"} if kind is Kind.CATEGORY else set()
     for key in needed:
         if key not in data:
             raise wrong(key, f"is missing: kind {kind.value!r} needs {' and '.join(needed)}.")
     for key in data:
+        if key not in allowed and range_ == needed and key in ("low", "high", "step"):
+            raise wrong(key, "does not go with values, which are all that is suggested. Delete one of the two.")
         if key not in allowed:
             raise wrong(key, f"does not go with kind {kind.value!r}. Delete it, or change the kind.")
     given: dict[str, Any] = {
@@ -123,6 +133,10 @@ def parameter_of(toml: TomlText, name: str, data: Any) -> Parameter:
     if kind is Kind.CATEGORY:
         given |= {key: tuple(map(_category, given[key])) for key in ("choices", "withdrawn") if key in given}
         given |= {"before": _category(given["before"])} if "before" in given else {}
+    if "values" in needed:
+        if not data["values"]:
+            raise wrong("values", "must be two or more different numbers, but there are none.")
+        given = {"log": even_in_ratio(sorted(set(data["values"]))), **given}
     p = Parameter(name, kind, **given)
     if kind is Kind.CATEGORY:
         if len(set(p.choices)) < max(2, len(p.choices)):

@@ -16,6 +16,7 @@ from typing import Any
 from headstart.campaign.file import CampaignFile, ResultColumn
 from headstart.campaign.toml.reading import TomlText, campaign_file_in
 from headstart.data.outcomes import Goal
+from headstart.data.ranges import even_in_ratio
 from headstart.errors import InputError
 from headstart.sources.column_guess import Guess, Proposal
 from headstart.sources.parameters import MOST_USED, Kind, Parameter
@@ -64,7 +65,8 @@ def toml_text(campaign: CampaignFile, proposal: Proposal) -> str:
         "",
         "# Parameters. Suggestions stay between low and high; past results outside still count.",
         '#   kind = "float" | "int" | "category" | "fixed" (with value = ...)',
-        "#   step = 0.5 keeps suggestions on a grid, log = true makes ratios count instead of differences.",
+        "#   step = 0.5 keeps suggestions on a grid, log = true makes ratios count instead of differences,",
+        "#   values = [0.4, 0.8, 1.2] instead of low, high and step lets only these be suggested.",
     ]
     for guess in proposal.guesses:
         lines += ["", *_parameter(guess)]
@@ -100,7 +102,7 @@ def _result(column: ResultColumn) -> list[str]:
 
 def _parameter(guess: Guess) -> list[str]:
     p, whole = guess.parameter, guess.parameter.kind is Kind.INT
-    ends = (p.low, p.high, p.step) if p.kind in (Kind.INT, Kind.FLOAT) else (None, None, None)
+    ends = (p.low, p.high, p.step) if p.kind in (Kind.INT, Kind.FLOAT) and not p.values else (None, None, None)
     low, high, step = (None if end is None else int(end) if whole else float(end) for end in ends)
     why = {"descriptors": "numbers that describe them: alike is near", **guess.reasons}
     settings = {
@@ -108,9 +110,10 @@ def _parameter(guess: Guess) -> list[str]:
         "choices": p.choices or None,
         "descriptors": p.descriptors or None,
         "value": p.value if p.kind is Kind.FIXED else None,
+        "values": p.values or None,
         "low": low,
         "high": high,
-        "log": p.log or None,
+        "log": p.log if p.log or even_in_ratio(p.values) else None,
         "step": step,
         "unit": None if p.kind is Kind.CATEGORY else p.unit,
     }
@@ -182,7 +185,8 @@ def with_ranges(raw: bytes, path: Path, parameters: Sequence[Parameter]) -> byte
     before = _understood(lines, path)
     wanted = []
     for old, new in zip(before.parameters, parameters, strict=True):
-        told = {key: getattr(new, key) for key in ("low", "high", "step", "choices", "withdrawn")}
+        keys = ("values",) if old.values else ("low", "high", "step", "choices", "withdrawn")
+        told = {key: getattr(new, key) for key in keys}
         told = {key: value for key, value in told.items() if repr(value) != repr(getattr(old, key))}
         for key, value in told.items():
             lines = _with_key(lines, path, f"parameters.{new.name}", key, int(value) if _whole(new, value) else value)

@@ -6,11 +6,13 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from headstart.campaign.file import ResultColumn
 from headstart.campaign.init import CampaignPlan, ColumnsTaken, Looked
 from headstart.data.outcomes import Goal
+from headstart.data.ranges import even_in_ratio
 from headstart.data.requirements import Requirement, parse_requirement
 from headstart.errors import InputError
 from headstart.sources.files.cells import number
@@ -31,7 +33,7 @@ ROLES = {
     "ignore": "not used",
 }
 KINDS = {"": "as found", "float": "number", "int": "whole number", "category": "category", "fixed": "fixed value"}
-_FIELDS = ("role", "limit", "kind", "low", "high", "step", "value", "unit", "choices", "same", "of")
+_FIELDS = ("role", "limit", "kind", "low", "high", "step", "values", "value", "unit", "choices", "same", "of")
 _GOALS = ("maximise", "minimise", "near")
 # A role with a value as people write it elsewhere; of what is maximised or minimised the worst value of interest
 _WRITTEN = {"maximise": ">=", "minimise": "<=", "near": "=", "at most": "<=", "at least": ">="}
@@ -134,7 +136,7 @@ def forms_in(form: Mapping[str, Any], shown: Sequence[ColumnForm]) -> list[Colum
             if fields.get("role") in _GOALS and not fields.get("same"):
                 told[name]["role"] = fields["role"]
             one, equals, value = str(form.get("set", "")).partition("=")  # one click: role3=parameter
-            if equals and one in [f"role{i}", f"same{i}"]:
+            if equals and one in [f"role{i}", f"same{i}", f"values{i}"]:
                 told[name][one.removesuffix(str(i))] = value
     return [replace(c, told=told[c.name]) if c.name in told else c for c in shown]
 
@@ -241,13 +243,14 @@ def parameters_in(columns: Sequence[ColumnForm], looked: Looked) -> tuple[dict[s
 
 def fields_of(p: Parameter) -> dict[str, str]:
     """What stands in the fields of a parameter."""
-    numbers = p.kind in (Kind.FLOAT, Kind.INT)
+    numbers = p.kind in (Kind.FLOAT, Kind.INT) and not p.values
     return {
         "role": "parameter",
         "kind": p.kind.value,
         "low": f"{p.low:.12g}" if numbers else "",
         "high": f"{p.high:.12g}" if numbers else "",
         "step": "" if p.step is None else f"{p.step:.12g}",
+        "values": "; ".join(f"{value:.12g}" for value in p.values),
         "value": str(p.value),
         "unit": p.unit,
         "choices": ", ".join(p.choices),
@@ -261,9 +264,13 @@ def ranges_in(form: Mapping[str, Any], parameters: Sequence[Parameter]) -> list[
     for i, p in enumerate(parameters):
         shown = fields_of(p)
         typed = {
-            one: str(form[f"{one}{i}"]).strip() for one in ("low", "high", "step", "choices") if f"{one}{i}" in form
+            one: str(form[f"{one}{i}"]).strip()
+            for one in ("low", "high", "step", "values", "choices")
+            if f"{one}{i}" in form
         }
         wrong: dict[str, str] = {}
+        if p.values and not typed.get("values", "-"):
+            wrong["values"] = "Give the values that exist, from the lowest on, as in 0.4; 0.8; 1.6"
         c = ColumnForm(
             p.name, shown, told={one: text for one, text in typed.items() if text != shown[one]}, wrong=wrong
         )
@@ -274,11 +281,9 @@ def ranges_in(form: Mapping[str, Any], parameters: Sequence[Parameter]) -> list[
 def range_of(p: Parameter) -> str:
     """What may be set, in short: 40 … 120 °C, steps of 5."""
     if p.kind is Kind.CATEGORY:
-        return ", ".join(p.choices)
-    if p.kind is Kind.FIXED:
-        return f"always {p.value} {p.unit}".rstrip()
-    more = f", steps of {p.step:g}" if p.step is not None else ", log" if p.log else ""
-    return f"{p.low:g} … {p.high:g} {p.unit}".rstrip() + more
+        return p.span
+    found, comma, more = p.span.rpartition(", log" if p.log else ", steps") if p.log or p.step else (p.span, "", "")
+    return f"{found} {p.unit}".rstrip() + comma + more
 
 
 def bounds_of(column: ResultColumn) -> str:
@@ -310,14 +315,34 @@ def corrected(c: ColumnForm, guess: Parameter, wrong: dict[str, str]) -> Paramet
     if guess.is_text:
         wrong["kind"] = "Its cells are texts, so it cannot be a number."
         return guess
+    log = told["log"] == "on" if "log" in told else None
+    values = told.get("values", "" if {"low", "high", "step"} & {*filter(told.get, told)} else None)
+    if values or (values is None and guess.values):
+        listed = _listed(values, wrong) if values else guess.values
+        scale = even_in_ratio(listed) if log is None or "values" in told else log
+        changed = replace(guess, kind=kind, values=listed, step=None, log=scale, unit=unit)
+        return guess if wrong else _checked(changed, wrong)
     low, high, step = (_field(told, name, getattr(guess, name), wrong) for name in ("low", "high", "step"))
     step = None if told.get("step") == "" else step
-    log = told["log"] == "on" if "log" in told else guess.log
     if wrong or low is None or high is None:
         return guess
-    p = replace(guess, kind=kind, low=low, high=high, log=log, step=step, unit=unit)
+    scale = guess.log if log is None else log
+    changed = replace(guess, kind=kind, low=low, high=high, log=scale, step=step, unit=unit, values=())
+    return _checked(changed, wrong)
+
+
+def _checked(p: Parameter, wrong: dict[str, str]) -> Parameter:
     wrong.update([p.wrong] if p.wrong else [])
     return p
+
+
+def _listed(text: str, wrong: dict[str, str]) -> tuple[float, ...]:
+    """The values in a field, in ascending order: 0,4,0,8 without spaces is read as no four of them."""
+    parts = [part.strip() for part in re.split(r"[;|]" if re.search(r"[;|]", text) else r",", text) if part.strip()]
+    values = [value for part in parts if (value := number(part, ".")) is not None]
+    if len(values) < max(2, len(parts)) or any(b <= a for a, b in pairwise(values)):
+        wrong["values"] = f"{text!r} is not understood: write the values from the lowest on, as in 0.4; 0.8; 1.6"
+    return tuple(values)
 
 
 def _field(told: Mapping[str, str], name: str, guess: float | None, wrong: dict[str, str]) -> float | None:

@@ -36,7 +36,7 @@ from headstart.campaign.measured import ResultSlip, SlippedResultsError
 from headstart.campaign.suggestions import RowOutlook
 from headstart.draw.canvas import themed_svg
 from headstart.draw.progress import progress_figure
-from headstart.errors import ChangedMeanwhileError, InputError, UnusableCellsError
+from headstart.errors import ChangedMeanwhileError, InputError, UnlistedSettingsError, UnusableCellsError
 from headstart.gp.threads import single_thread
 from headstart.sources.parameters import Kind
 from headstart.web.desk import Desk, Snapshot, row_key
@@ -106,6 +106,7 @@ class Typed:
     edit: frozenset[int] = frozenset()
     right: frozenset[CellPlace] = frozenset()
     slips: Mapping[CellPlace, ResultSlip] = field(default_factory=dict)
+    unlisted: UnlistedSettingsError | None = None
 
     def part(self, *, own: bool) -> Typed:
         """What was typed into an experiment of one's own, or into the rows of the file."""
@@ -165,7 +166,12 @@ def _past_row(campaign: Campaign, one: PastBest, bars: Bars) -> ShownRow:
 def _field(name: str, place: CellPlace, label: str, typed: Typed, there: str = "", **more: Any) -> FieldShown:
     """The field with what was typed into it, what is wrong with that, and what is asked about it."""
     slip = typed.slips.get(place)
-    told = "" if slip is None else f"{slip.cell} is {slip.times:.0f} times the largest of all other results."
+    asked, meant = "", ""
+    if slip is not None:
+        far = f"{slip.cell} is {slip.times:.0f} times the largest of all other results."
+        asked, meant = f"{far} Is it right, or has the decimal mark slipped?", f"{slip.meant:g}"
+    elif typed.unlisted is not None and place in typed.unlisted.cells:
+        asked, meant = f"{typed.unlisted.cells[place]} Is it right?", f"{typed.unlisted.nearest[place]:g}"
     meanwhile = place in typed.cells and typed.before.get(place, "") != there
     return FieldShown(
         name,
@@ -175,8 +181,8 @@ def _field(name: str, place: CellPlace, label: str, typed: Typed, there: str = "
         typed.cells.get(place, there),
         typed.wrong.get(place, ""),
         note=f"somebody else wrote {there or 'nothing'} here meanwhile" if meanwhile else "",
-        asked=told and f"{told} Is it right, or has the decimal mark slipped?",
-        meant="" if slip is None else f"{slip.meant:g}",
+        asked=asked,
+        meant=meant,
         right=place in typed.right,
         **more,
     )
@@ -187,7 +193,7 @@ def _own_fields(campaign: Campaign, typed: Typed) -> list[FieldShown]:
     fields = []
     for i, p in enumerate(campaign.file.parameters):
         if p.kind is not Kind.FIXED:
-            more: dict[str, Any] = {"choices": p.choices} if p.is_text else {"hint": f"{p.low:g} … {p.high:g}"}
+            more: dict[str, Any] = {"choices": p.choices} if p.is_text else {"hint": p.span}
             fields.append(_field(f"p{i}", (OWN_ROW, p.name), p.label, typed, **more))
     for i, column in enumerate(campaign.file.measured_columns):
         fields.append(_field(f"m{i}", (OWN_ROW, column), column, typed, hint="if there is one"))
@@ -358,6 +364,8 @@ def _changed(request: Request, typed: Typed, change: Callable[[], Step | str | N
     try:
         with desk_of(request).changing:
             step = change()
+    except UnlistedSettingsError as error:
+        return _page(request, replace(typed, unlisted=error), f"Nothing was {done} yet: is a setting right?", 422)
     except UnusableCellsError as error:
         n = len(error.cells)
         told = f"Nothing was {done}: {n} cell{' needs' if n == 1 else 's need'} another look."

@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from headstart.campaign.desk.contents import with_campaign
 from headstart.campaign.desk.words import percent, with_interval
+from headstart.campaign.experiments import unusual
 from headstart.campaign.suggestions import outlooks_at
 from headstart.draw.canvas import themed_svg
 from headstart.draw.insight import contour_figure
@@ -79,8 +80,9 @@ def _value(p: Parameter, text: str) -> Any:
             raise InputError(f"{p.name}: {text!r} is none of the choices ({', '.join(p.choices)}).")
         return text
     value = number(text, ".")
-    if value is None or not p.low <= value <= p.high:
-        raise InputError(f"{p.name}: {text!r} is no number between {p.low:g} and {p.high:g}.")
+    why = "is no number" if value is None else unusual(p, value)
+    if value is None or why:
+        raise InputError(f"{p.name}: {text!r} {why}; it may be {p.span}.")
     return round(value) if p.kind is Kind.INT else value
 
 

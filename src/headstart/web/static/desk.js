@@ -128,10 +128,12 @@ function valueAt(picture, event) {
   const inside = ({ box: [left, top, right, bottom] }) => left <= x && x <= right && top <= y && y <= bottom;
   const panel = JSON.parse(picture.dataset.panels).find(inside);
   if (!panel) return null;
-  const { name, box, ends, range, log, whole, choices } = panel;
+  const { name, box, ends, range, log, whole, values, choices } = panel;
   const share = (x - box[0]) / (box[2] - box[0]);
   const value = log ? ends[0] * (ends[1] / ends[0]) ** share : ends[0] + share * (ends[1] - ends[0]);
   if (choices.length) return [name, choices[Math.min(choices.length - 1, Math.max(0, Math.round(value)))]];
+  const apart = (other) => (log ? Math.abs(Math.log(other / value)) : Math.abs(other - value));
+  if (values.length) return [name, values.reduce((a, b) => (apart(b) < apart(a) ? b : a))];
   return [name, Math.min(range[1], Math.max(range[0], whole ? Math.round(value) : +value.toPrecision(4)))];
 }
 
