@@ -9,6 +9,7 @@ import torch
 
 from benchmarks.problems.family import Family
 from benchmarks.problems.laboratory import LABORATORY
+from benchmarks.problems.plateaus import PLATEAUS
 from benchmarks.problems.problem import Instance, Problem, stream
 from benchmarks.problems.synthetic import FAMILIES
 from headstart.data.dataset import Dataset
@@ -84,7 +85,7 @@ class SyntheticProblem(Problem):
 
 def family(name: str) -> Family:
     """The family of that name, in any case of letters."""
-    known = {**FAMILIES, **LABORATORY}
+    known = {**FAMILIES, **LABORATORY, **PLATEAUS}
     if name.lower() not in known:
         raise InputError(f"There is no function family {name!r}. Known are: {', '.join(known)}.")
     return known[name.lower()]

@@ -29,7 +29,7 @@ _ON_CPU, _ON_GPU = 25, 200
 class ProblemSpec:
     """How a problem is made, in words that can be sent to another process.
 
-    Either a ``family`` of functions (problems.synthetic, problems.laboratory; sources, points, noise, reverse), or a
+    Either a ``family`` of functions (problems.synthetic, .laboratory, .plateaus; sources, points, noise, reverse), or a
     ``table`` by name (problems.shared_tables; sources, rows, in_turn, repeats). Rows are those of every source, None
     for all. ``spoilt`` says how the sources mislead, if they do (problems.adversarial).
     """

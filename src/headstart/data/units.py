@@ -20,6 +20,7 @@ from headstart.tuning import PLAIN_TUNING
 FEW = 5  # fewer values have no quartiles to speak of
 ROUNDING = 1e-13  # relative: values that differ by less are equal, and a spread below it is that of constant values
 LARGEST = 1e300  # what overflows becomes this
+_QUARTILES = (0.25, 0.5, 0.75)
 _TO_NORMAL = 1.349  # the quartiles of a normal distribution are this many standard deviations apart
 
 
@@ -75,23 +76,44 @@ def robust_spread(
     rounding: Float[Tensor, "*b"] | None = None,
     counts: Float[Tensor, "*b n"] | None = None,
 ) -> Float[Tensor, "*b"]:
-    """Standard deviation from the quartiles; from all values where half are equal, or there are few.
+    """Standard deviation from the quartiles; from all values where those are equal, or values are few.
 
-    It is at most ``max_spread_ratio`` times that of the lower half. ``counts`` are weights of the values, by default
-    equal. Quartiles that differ by no more than ``rounding`` are equal; by default it is that of the quartiles.
+    It is at most ``max_spread_ratio`` times that of the lower half, and at least what it is when a plateau, a value
+    that a quarter of all or more have, counts once: a score that is 0 nearly everywhere has the spread of its
+    successes, and not that of a slip among them. ``counts`` are weights of the values, by default equal. Quartiles that
+    differ by no more than ``rounding`` are equal; by default it is that of the quartiles.
     """
     every = spread_of(y, y.mean(-1))
     if y.shape[-1] < FEW:
         return every
     if counts is None:
-        low, middle, high = (y.quantile(q, dim=-1) for q in (0.25, 0.5, 0.75))
+        quartiles = [y.quantile(q, dim=-1) for q in _QUARTILES]
     else:
-        low, middle, high = (weighted_quantile(y, counts, q) for q in (0.25, 0.5, 0.75))
-    between = high / _TO_NORMAL - low / _TO_NORMAL
-    rounding = ROUNDING * torch.maximum(low.abs(), high.abs()) if rounding is None else rounding
-    good = (middle - low) / (_TO_NORMAL / 2)
-    between = torch.where(good > rounding, torch.minimum(between, PLAIN_TUNING.max_spread_ratio * good), between)
+        quartiles = [weighted_quantile(y, counts, q) for q in _QUARTILES]
+    rounding = ROUNDING * torch.maximum(quartiles[0].abs(), quartiles[2].abs()) if rounding is None else rounding
+    once, between = _plateaus_once(y, rounding), _between(quartiles, rounding)
+    flat = (once < 1).any(-1) & (once.sum(-1) >= FEW)
+    weights = once if counts is None else once * counts
+    without = _between([weighted_quantile(y, weights, q) for q in _QUARTILES], rounding)
+    between = torch.where(flat, torch.maximum(between, without), between)
     return torch.where(between > rounding, between, every)
+
+
+def _between(quartiles: Sequence[Float[Tensor, "*b"]], rounding: Float[Tensor, "*b"]) -> Float[Tensor, "*b"]:
+    """The standard deviation of a normal distribution with these quartiles, limited by that of its lower half."""
+    low, middle, high = quartiles
+    between = high / _TO_NORMAL - low / _TO_NORMAL
+    good = (middle - low) / (_TO_NORMAL / 2)
+    return torch.where(good > rounding, torch.minimum(between, PLAIN_TUNING.max_spread_ratio * good), between)
+
+
+def _plateaus_once(y: Float[Tensor, "*b n"], rounding: Float[Tensor, "*b"]) -> Float[Tensor, "*b n"]:
+    """Weights of the values: 1/k each where k values, a quarter of all or more, are equal; 1 of all others."""
+    ordered, index = y.sort(-1)
+    run = torch.cat([torch.zeros_like(index[..., :1]), (ordered.diff() > rounding.unsqueeze(-1)).cumsum(-1)], dim=-1)
+    size = torch.zeros_like(y).scatter_add(-1, run, torch.ones_like(y)).gather(-1, run)
+    weight = torch.where(4 * size >= y.shape[-1], 1 / size, torch.ones_like(y))
+    return torch.zeros_like(y).scatter(-1, index, weight)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,17 @@ function. So outputs enter a model through
     w = −((1 − z)^(2−λ) − 1)/(2 − λ) z < 0
 
 with one λ in [0, 1] for all tasks of a problem, the most probable one given that every task's w are normal with a mean
-and a variance of its own and that λ ~ N(1, ½²); λ = 1 changes nothing. So a tail of bad (high) values is shortened;
-one of good values is where the search goes, and stays.
+and a variance of its own and that λ ~ N(1, ½²); λ = 1 changes nothing. So a tail of bad (high) values is shortened.
 
-Outliers, such as a penalty for a failed run, are pulled in, in the order they were in: beyond F = ``outlier_fence``
-spreads from the median w becomes F + log(1 + log(1 + excess)).
+Values far from the median, m spreads away, are moved closer, in the order they were in and without a jump:
+
+    bad     m > F = ``outlier_fence``    to F + log(1 + log(1 + m − F))    an outlier, such as a penalty
+    good    m > G = ``good_fence``       to G + log(1 + m − G)
+
+The differences of good values are what the search is for: where results are alike nearly everywhere, as a score that is
+mostly 0, the successes lie many spreads away, and twice as far is still better by log 2. Taken as they are they would
+be all that a model sees. Only a single good value is an outlier as a bad one is, one beyond F *reaches*: the reach is
+the distance from the median to the second best value, or the spread if that is larger.
 """
 
 from __future__ import annotations
@@ -39,14 +45,16 @@ _SQUARABLE = 1e140
 class Warp:
     """The map of one task, or of that of each problem of a batch.
 
-    ``known_spread`` is the spread of a typical source in mapped units, 0 where there is none; outliers are told by it
-    or by the task's own spread, whichever is larger. ``level_var`` is the variance of the tasks' levels, in spreads².
+    ``known_spread`` is the spread of a typical source in mapped units, 0 where there is none, and ``known_reach`` the
+    longest reach of a source; outliers are told by these or by the task's own, whichever are larger. ``level_var`` is
+    the variance of the tasks' levels, in spreads².
     """
 
     centre: Float[Tensor, "*b"]
     spread: Float[Tensor, "*b"]
     power: Float[Tensor, "*b"]
     known_spread: Float[Tensor, "*b"]
+    known_reach: Float[Tensor, "*b"]
     level_var: Float[Tensor, "*b"]
 
     @classmethod
@@ -61,16 +69,15 @@ class Warp:
         spreads = torch.where((spreads > 0) & ~few, spreads, typical)
         power = _most_probable([_standard(s.y, c, r) for s, c, r in zip(sources, centres, spreads, strict=True)])
         nothing = torch.zeros_like(typical)
-        maps = [cls(c, r, power, nothing, nothing) for c, r in zip(centres, spreads, strict=True)]
-        mapped = torch.stack(
-            [robust_spread(m.inward(s.y), rounding=m._rounding) for m, s in zip(maps, sources, strict=True)]
-        )
-        known = mapped.quantile(0.5, dim=0)
+        maps = [cls(c, r, power, nothing, nothing, nothing) for c, r in zip(centres, spreads, strict=True)]
+        mapped = [m.inward(s.y) for m, s in zip(maps, sources, strict=True)]
+        spread_inside = [robust_spread(w, rounding=m._rounding) for m, w in zip(maps, mapped, strict=True)]
+        known, reach = torch.stack(spread_inside).quantile(0.5, dim=0), torch.stack(list(map(_reach, mapped))).amax(0)
         centre = centres.quantile(0.5, dim=0)
         apart = ((centres - centre) / typical).square().sum(0)
         level_var = (apart + PLAIN_TUNING.level_var) / len(sources)
-        target = cls(centre, typical, power, known, level_var)
-        return tuple(replace(m, known_spread=known) for m in maps), target
+        target = cls(centre, typical, power, known, reach, level_var)
+        return tuple(replace(m, known_spread=known, known_reach=reach) for m in maps), target
 
     @classmethod
     def of_target(cls, target: Dataset) -> Warp:
@@ -81,13 +88,15 @@ class Warp:
         """
         nothing = target.y.new_zeros(target.batch_shape)
         if target.n < FEW:
-            return cls(nothing, nothing + 1, nothing + 1, nothing, nothing)
+            return cls(nothing, nothing + 1, nothing + 1, nothing, nothing, nothing)
         counts = 1 / (torch.cdist(target.X, target.X, p=torch.inf) < PLAIN_TUNING.together_within).to(target.y).sum(-1)
         centre, spread = weighted_quantile(target.y, counts, 0.5), robust_spread(target.y, counts=counts)
         spread = torch.where(spread > 0, spread, torch.ones_like(spread))
         z, inside = _standard(target.y, centre, spread)
-        warp = cls(centre, spread, _most_probable([(z, counts * inside)]), nothing, nothing)
-        return replace(warp, known_spread=robust_spread(warp.inward(target.y), rounding=warp._rounding, counts=counts))
+        warp = cls(centre, spread, _most_probable([(z, counts * inside)]), nothing, nothing, nothing)
+        w = warp.inward(target.y)
+        known = robust_spread(w, rounding=warp._rounding, counts=counts)
+        return replace(warp, known_spread=known, known_reach=_reach(w))
 
     def moved_to(self, target: Dataset) -> Warp:
         """Centred at the target's level where its first value, which alone decides, is far from the sources' median."""
@@ -143,13 +152,13 @@ class Warp:
         return centre + spread * first, spread.square() * second
 
     def task_inward(self, task: Dataset, among: int | None = None) -> Dataset:
-        """The task in mapped units, its outliers pulled in; known errors go by the map's slope at their values.
+        """The task in mapped units, what is far moved closer; known errors go by the map's slope at their values.
 
         Outliers are found relative to the first values of a long task, ``among`` of them. Their errors are those
         without being pulled in: they became no better known by that.
         """
         w = self.inward(task.y)
-        y = _pulled_in(w, w[..., :among], self.known_spread, self._rounding)[0]
+        y = self._pulled_in(w, w[..., :among])[0]
         if task.error_var is None:
             return task.with_data(task.X, y)
         error_var = (task.error_var.log() + 2 * self.log_slope(task.y)).exp()  # (dw/dy)² error_var; 0 stays 0
@@ -157,12 +166,17 @@ class Warp:
 
     def bound(self, c: Float[Tensor, "*b 1"], y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b 1"]:
         """A limit on values like y in mapped units, pulled in where it is among the outliers."""
-        return _pulled_in(self.inward(c), self.inward(y), self.known_spread, self._rounding)[0]
+        return self._pulled_in(self.inward(c), self.inward(y))[0]
 
     def outliers(self, task: Dataset) -> Bool[Tensor, "*b n"]:
-        """Which values of the task are pulled in."""
+        """Which values of the task are outliers."""
         w = self.inward(task.y)
-        return _pulled_in(w, w, self.known_spread, self._rounding)[1]
+        return self._pulled_in(w, w)[1]
+
+    def _pulled_in(
+        self, w: Float[Tensor, "*b m"], among: Float[Tensor, "*b n"]
+    ) -> tuple[Float[Tensor, "*b m"], Bool[Tensor, "*b m"]]:
+        return _pulled_in(w, among, self.known_spread, self.known_reach, self._rounding)
 
 
 def _stretched(a: Float[Tensor, "*#c"], p: Float[Tensor, "*#c"]) -> Float[Tensor, "*c"]:
@@ -171,29 +185,49 @@ def _stretched(a: Float[Tensor, "*#c"], p: Float[Tensor, "*#c"]) -> Float[Tensor
     return torch.where(p > _TINY, torch.expm1(safe * a.log1p()) / safe, a.log1p())
 
 
+def _middle(w: Float[Tensor, "*b n"]) -> Float[Tensor, "*b"]:
+    """The lower median, for of two values one may well be a failed run; 0 of none."""
+    return w.quantile(0.5, dim=-1, interpolation="lower") if w.shape[-1] else w.new_zeros(w.shape[:-1])
+
+
+def _reach(w: Float[Tensor, "*b n"]) -> Float[Tensor, "*b"]:
+    """How far the second best value is below the median."""
+    return _middle(w) - w.kthvalue(2, dim=-1).values if w.shape[-1] > 1 else w.new_zeros(w.shape[:-1])
+
+
 def _pulled_in(
-    w: Float[Tensor, "*b m"], among: Float[Tensor, "*b n"], spread: Float[Tensor, "*b"], rounding: Float[Tensor, "*b"]
+    w: Float[Tensor, "*b m"],
+    among: Float[Tensor, "*b n"],
+    spread: Float[Tensor, "*b"],
+    reach: Float[Tensor, "*b"],
+    rounding: Float[Tensor, "*b"],
 ) -> tuple[Float[Tensor, "*b m"], Bool[Tensor, "*b m"]]:
-    """Values with outliers, relative to those they are ``among`` and at least ``spread``, moved in, and which were."""
+    """Values, those far from what they are ``among`` moved closer, and which of them are outliers.
+
+    What they are among has at least this ``spread`` and this ``reach``.
+    """
     few, fence = among.shape[-1] < FEW, PLAIN_TUNING.outlier_fence
-    # the lower median, for of two values one may well be a failed run
-    centre = among.quantile(0.5, dim=-1, interpolation="lower") if among.shape[-1] else torch.zeros_like(spread)
+    centre = _middle(among).unsqueeze(-1)
     size = spread if few else torch.maximum(robust_spread(among, rounding=rounding), spread)
     size = torch.where(size > 0, size, torch.full_like(size, torch.inf)).unsqueeze(-1)
-    z = (w - centre.unsqueeze(-1)) / size
+    reach = torch.maximum(_reach(among), reach).unsqueeze(-1)
+    far = torch.where(w < centre, torch.maximum(size, reach), size)
+    z = (w - centre) / far
     outside = z.abs() > fence
     excess = (z.abs() - fence).clamp_min(0.0)
-    near = centre.unsqueeze(-1) + size * z.sign() * (fence + excess.log1p().log1p())
-    return torch.where(outside, near, w), outside
+    near = torch.where(outside, centre + far * z.sign() * (fence + excess.log1p().log1p()), w)
+    excess = ((centre - near) / size - PLAIN_TUNING.good_fence).clamp_min(0.0)
+    return torch.where(excess > 0, centre - size * (PLAIN_TUNING.good_fence + excess.log1p()), near), outside
 
 
 def _standard(
     y: Float[Tensor, "*b n"], centre: Float[Tensor, "*b"], spread: Float[Tensor, "*b"]
 ) -> tuple[Float[Tensor, "*b n"], Bool[Tensor, "*b n"]]:
-    """z of the values, and which of them are no outliers: those say nothing about λ."""
+    """z of the values, and which of them are not far from all others: those say nothing about λ."""
     z = (y - centre.unsqueeze(-1)) / spread.unsqueeze(-1)
-    outside = _pulled_in(z, z, torch.ones_like(centre), torch.zeros_like(centre))[1]
-    return z.masked_fill(outside, 0.0), ~outside
+    nothing = torch.zeros_like(centre)
+    inside = _pulled_in(z, z, nothing + 1, nothing, nothing)[0] == z
+    return z.masked_fill(~inside, 0.0), inside
 
 
 def _most_probable(tasks: Sequence[tuple[Float[Tensor, "*b _"], Tensor]]) -> Float[Tensor, "*b"]:

@@ -15,7 +15,7 @@ from headstart.data.bounds import Bounds, Seen, SoftBounds, Support
 from headstart.data.outcomes import Goal, Limit, Outcomes
 from headstart.data.warp import Warp
 
-WARP = Warp(tensor(40.0), tensor(12.0), tensor(0.3), tensor(0.0), tensor(0.0))
+WARP = Warp(tensor(40.0), tensor(12.0), tensor(0.3), tensor(0.0), tensor(0.0), tensor(0.0))
 
 
 def _by_quadrature(mean: float, sd: float, bounds: Bounds, warp: Warp | None) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields, replace
 
 import pytest
@@ -16,7 +17,7 @@ from headstart.data.units import robust_spread
 from headstart.data.warp import Warp
 from headstart.tuning import PLAIN_TUNING
 
-FENCE = PLAIN_TUNING.outlier_fence
+FENCE, GOOD = PLAIN_TUNING.outlier_fence, PLAIN_TUNING.good_fence
 POWERS = (0.0, 0.025, 0.3, 0.5, 1.0)
 
 
@@ -26,7 +27,7 @@ def dataset(y: Tensor) -> Dataset:
 
 
 def warp(power: float, *, centre: float = 0.7, spread: float = 2.5, known_spread: float = 0.0) -> Warp:
-    return Warp(tensor(centre), tensor(spread), tensor(power), tensor(known_spread), tensor(0.0))
+    return Warp(tensor(centre), tensor(spread), tensor(power), tensor(known_spread), tensor(0.0), tensor(0.0))
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:
@@ -174,7 +175,7 @@ def test_a_target_is_expected_to_be_as_the_median_source_is() -> None:
 
 
 @given(
-    kind=st.sampled_from(["normal", "exp", "few", "ties"]),
+    kind=st.sampled_from(["normal", "exp", "few", "ties", "plateau"]),
     log_scale=st.floats(-9, 9),
     shift=st.floats(-30, 30),
     seed=st.integers(0, 5),
@@ -184,6 +185,7 @@ def test_the_map_follows_affine_changes_of_units(kind: str, log_scale: float, sh
     scale = 10**log_scale
     y = normal(4 if kind == "few" else 15, seed=seed)
     y = y.exp() if kind == "exp" else y.round() if kind == "ties" else y
+    y = y.clamp_max(-0.2) if kind == "plateau" else y
     y[0] = y[0] + 100
     values = (y, 2 * normal(9, seed=seed + 10))
     first = Warp.of_sources([dataset(v) for v in values])
@@ -205,7 +207,7 @@ def test_the_map_follows_affine_changes_of_units(kind: str, log_scale: float, sh
 def test_a_batch_is_mapped_as_its_problems_are_alone(scale: float) -> None:
     """Centre, spread, λ, outliers and moments of every problem are its own, bit for bit."""
     y = scale * normal(3, 12)
-    y[1] = y[1].exp() if scale == 1 else y[1]
+    y[1] = y[1].exp() if scale == 1 else y[1].clamp_max(-0.2 * scale)
     y[2, 4] = 1e8 * scale
     other = scale * (normal(3, 7, seed=1) + 3)
     maps, target = Warp.of_sources([dataset(y), dataset(other)])
@@ -214,7 +216,7 @@ def test_a_batch_is_mapped_as_its_problems_are_alone(scale: float) -> None:
     for i in range(3):
         single, of_target = Warp.of_sources([dataset(y[i]), dataset(other[i])])
         for together, alone in ((maps[0], single[0]), (target, of_target), (own, Warp.of_target(dataset(y[i])))):
-            for name in ("centre", "spread", "power", "known_spread"):
+            for name in ("centre", "spread", "power", "known_spread", "known_reach"):
                 assert getattr(together, name)[i].item() == getattr(alone, name).item()
         assert torch.equal(maps[0].task_inward(dataset(y)).y[i], single[0].task_inward(dataset(y[i])).y)
         assert torch.equal(maps[0].outliers(dataset(y))[i], single[0].outliers(dataset(y[i])))
@@ -239,6 +241,71 @@ def test_one_diverged_run_of_seven_is_pulled_in(sign: float) -> None:
     assert float(mapped.abs().max()) < (FENCE + 4) * float(robust_spread(mapped)) + float(mapped.quantile(0.5).abs())
     rest = torch.arange(7) != 2
     torch.testing.assert_close(mapped[rest], other.inward(y)[rest])
+
+
+SUCCESSES = [0.05, 0.3, 0.4, 0.55, 0.7, 0.8, 0.9, 1.0]
+
+
+def test_successes_among_equal_results_count_by_what_they_are() -> None:
+    """Of a score that is 0 nearly everywhere eight of 39 are no outliers: their distances are kept."""
+    y = -torch.cat([torch.zeros(31, dtype=torch.float64), tensor(SUCCESSES)])
+    maps, target = Warp.of_sources([dataset(y), dataset(1.2 * y)])
+    for own in (maps[0], Warp.of_target(dataset(y))):
+        mapped = own.task_inward(dataset(y)).y
+        assert not own.outliers(dataset(y)).any()
+        torch.testing.assert_close(mapped, own.inward(y))
+        differences = -mapped[-8:].diff()
+        torch.testing.assert_close(differences / differences.sum(), tensor(SUCCESSES).diff() / 0.95)
+    first = tensor([0.0, 0.0, -0.9])  # a target's first success is one as those of the sources
+    assert not target.outliers(dataset(first)).any()
+    assert target.outliers(dataset(-first * 1e3)).tolist() == [False, False, True]
+
+
+def test_successes_among_results_that_hardly_differ_count_by_their_logarithm() -> None:
+    """No outliers: twice as good is further by log 2 spreads, and a bad result as far away is one."""
+    y = -torch.cat([0.002 * normal(31), tensor(SUCCESSES)])
+    for sign in (1.0, -1.0):
+        own = Warp.of_target(dataset(sign * y))
+        assert own.outliers(dataset(sign * y)).tolist() == [False] * 31 + [sign < 0] * 8
+    own = Warp.of_target(dataset(y))
+    mapped = own.task_inward(dataset(y)).y
+    assert torch.equal(mapped.argsort(stable=True), y.argsort(stable=True))
+    assert (mapped[33] - mapped[36]).item() == pytest.approx(math.log(2) * robust_spread(mapped).item(), rel=0.03)
+
+
+def test_good_values_go_on_by_their_logarithm_without_a_jump_or_a_kink() -> None:
+    """Beyond G spreads from the median: the formula of the head of the module, and slope 1 at its beginning."""
+    y = torch.linspace(-2.5, 2.5, 41, dtype=torch.float64)
+    own, size = warp(1.0, centre=0.0, spread=1.0), robust_spread(torch.cat([y, tensor([-9.0, -9.0])])).item()
+    middle = y[19].item()  # the lower median of 43 values
+
+    def moved(m: float) -> float:
+        """Where two values go that are m spreads from the median."""
+        at = middle - m * size
+        mapped = own.task_inward(dataset(torch.cat([y, tensor([at, at])]))).y
+        return (middle - mapped[-1].item()) / size
+
+    for m in (4.5, 6.0, 40.0):
+        assert moved(m) == pytest.approx(GOOD + math.log(1 + m - GOOD), rel=1e-9)
+    assert moved(GOOD - 1e-6) == pytest.approx(GOOD - 1e-6, rel=1e-9)
+    assert (moved(GOOD + 1e-4) - moved(GOOD)) / 1e-4 == pytest.approx(1.0, rel=1e-3)
+
+
+def test_one_good_slip_is_pulled_in_and_leaves_real_successes_apart() -> None:
+    """1e9 among successes up to 1 stays the best, but not by so much that nothing else differs."""
+    y = -torch.cat([torch.zeros(31, dtype=torch.float64), tensor(SUCCESSES), tensor([1e9])])
+    for own in (Warp.of_target(dataset(y)), Warp.of_sources([dataset(y)])[0][0]):
+        mapped = own.task_inward(dataset(y)).y
+        assert own.outliers(dataset(y)).tolist() == [False] * 39 + [True]
+        assert torch.equal(mapped[31:].argsort(descending=True), torch.arange(9))
+        assert float(mapped[38] - mapped[39]) < 10 * float(mapped[31] - mapped[38])
+
+
+def test_bad_results_are_pulled_in_whatever_good_ones_there_are() -> None:
+    """A penalty counts by the spread of the rest, not by how far its best ones reach."""
+    y = torch.cat([normal(20), tensor([-40.0, -50.0, -60.0, 50.0])])
+    own = Warp.of_target(dataset(y))
+    assert own.outliers(dataset(y)).tolist() == [False] * 23 + [True]
 
 
 def test_outliers_keep_their_order() -> None:
@@ -341,6 +408,20 @@ def test_a_spread_is_at_most_three_times_that_of_the_good_half() -> None:
     assert robust_spread(tensor([1.0, 1.0, 1.0, 1.0, 5.0, 5.0, 9.0])).item() == pytest.approx(4 / 1.349)
 
 
+def test_a_plateau_counts_once_for_the_spread() -> None:
+    """What a quarter of all values are: the spread is that of the others with it, and no slip among them is one."""
+    others = torch.cat([-tensor(SUCCESSES), tensor([0.01, 0.02])])
+    flat = torch.cat([torch.zeros(31, dtype=torch.float64), others])
+    assert robust_spread(flat).item() == pytest.approx(0.7 / 1.349)  # of 11 values the third from either end: −0.7, 0
+    slipped = torch.cat([flat, tensor([-1e9])])
+    assert robust_spread(slipped).item() < 1.5 * robust_spread(flat).item()
+    weights = torch.rand(len(flat), generator=torch.Generator().manual_seed(1), dtype=torch.float64) + 0.5
+    assert robust_spread(flat, counts=weights).item() == pytest.approx(robust_spread(flat).item(), rel=0.4)
+    fewer = torch.cat([torch.zeros(3, dtype=torch.float64), -tensor(SUCCESSES), tensor([0.01, 0.02])])
+    low, high = fewer.quantile(0.25), fewer.quantile(0.75)
+    assert robust_spread(fewer).item() == pytest.approx(((high - low) / 1.349).item())  # 3 of 13: no plateau
+
+
 # ── a target elsewhere ────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -385,7 +466,7 @@ def test_points_of_a_search_that_lie_together_count_as_one() -> None:
 def test_known_variances_go_through_the_map_by_its_slope_squared(power: float) -> None:
     """A small error is multiplied by (dw/dy)² at the value, here by differences; 0 stays 0."""
     nothing = tensor(0.0)
-    warp = Warp(tensor(2.0), tensor(0.5), tensor(power), nothing, nothing)
+    warp = Warp(tensor(2.0), tensor(0.5), tensor(power), nothing, nothing, nothing)
     y, error_var = tensor([0.3, 1.9, 2.2, 3.0, 4.4]), tensor([0.04, 0.01, 0.0, 0.09, 0.5])
     task = Dataset(torch.linspace(0, 1, 5, dtype=torch.float64).unsqueeze(-1), y, error_var=error_var)
     h = 1e-5
