@@ -174,7 +174,7 @@ def plan_of(columns: Sequence[ColumnForm], *, sent: bool) -> CampaignPlan:
     return CampaignPlan(
         tuple(goals),
         tuple(limits),
-        _errors(told, [*(goal.name for goal in goals), *(limit.name for limit in limits)]),
+        errors=_errors(told, [*(goal.name for goal in goals), *(limit.name for limit in limits)]),
         rename={c.name: c.told["same"] for c in columns if c.told.get("same", "") not in ("", _APART, c.name)},
         apart=tuple(c.name for c in columns if c.told.get("same") == _APART),
         ignore=tuple(c.name for c in told if c.told.get("role") == "ignore"),
