@@ -80,7 +80,7 @@ def test_most_of_them_are_right_in_other_laboratories(tmp_path_factory: pytest.T
 
 def test_what_exists_in_sizes_is_found_and_no_range_is_taken_for_it(tmp_path_factory: pytest.TempPathFactory) -> None:
     """The laboratories drew batch sizes, layers and particles from uneven lists, and everything else from ranges."""
-    found = {}
+    found: dict[tuple[str, str], tuple[float, ...]] = {}
     for own in [*SETS, *LATER]:
         looked = proposed(tmp_path_factory.mktemp(own.name), own)
         found |= {(own.name, p.name): p.values for p in looked.file.parameters if p.values}
