@@ -5,15 +5,19 @@ from __future__ import annotations
 import base64
 import io
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
 from urllib.request import urlopen
 
 import numpy as np
 import pytest
 from PIL import Image
 from selenium.webdriver import ActionChains, Chrome, Keys
+from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import Select
 from tests.browser.access import accessible
 from tests.browser.browser import (
@@ -123,14 +127,14 @@ def test_a_campaign_from_picking_the_files_to_the_printed_report(browser: Chrome
         accessible(browser)
         slices = element(browser, "img.slices")
         before = element(browser, "[data-readout]").text
-        panel = json.loads(str(slices.get_attribute("data-panels")))[0]
+        panel = panels_of(str(slices.get_attribute("src")))[0]
         left, top, right, bottom = panel["box"]  # from the middle of the picture to a place in the first panel
         there = ((left + 0.75 * (right - left) - 0.5), (top + bottom) / 2 - 0.5)
         place = [round(share * slices.size[side]) for share, side in zip(there, ("width", "height"), strict=True)]
         ActionChains(browser).move_to_element_with_offset(slices, *place).perform()
         until(lambda: element(browser, "[data-readout]").text != before)
         ActionChains(browser).move_to_element_with_offset(slices, *place).click().perform()
-        low, high = panel["ends"]
+        low, high = panel["axes"][0]["ends"]
         expected = pytest.approx(low + 0.75 * (high - low), abs=0.02 * (high - low))
         until(lambda: float(str(element(browser, "#v0").get_attribute("value"))) == expected)
         assert "v0=" in browser.current_url
@@ -174,6 +178,67 @@ def test_nothing_is_cut_off_and_the_field_for_a_result_is_in_sight(browser: Chro
                 assert all(narrow == (width < 500) for narrow in browser.execute_script(pictures))
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_a_finger_reads_and_moves_slices_and_contours(browser: Chrome, served: Served) -> None:
+    """A drag shows the numbers under it, in sight; a tap goes there, in the narrow pictures of a telephone."""
+    _, server = served.begin("x,s,y\n0.1,u,1.5\n0.2,v,\n0.3,u,\n")
+    size = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
+
+    def touch(kind: str, *places: tuple[float, float]) -> None:
+        points = [{"x": x, "y": y} for x, y in places]
+        browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    def tap(x: float, y: float) -> None:
+        touch("touchStart", (x, y))
+        touch("touchEnd")
+
+    def place_in(picture: WebElement, across: float, up: float) -> tuple[float, float]:
+        browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", picture)
+        box = browser.execute_script("return arguments[0].getBoundingClientRect().toJSON()", picture)
+        left, top, right, bottom = panels_of(str(picture.get_attribute("currentSrc")))[0]["box"]
+        return (
+            box["x"] + box["width"] * (left + across * (right - left)),
+            box["y"] + box["height"] * (bottom - up * (bottom - top)),
+        )
+
+    try:
+        go_to(browser, server.address("/pictures"))
+        settled(browser)
+        picture = element(browser, "#slices img.slices")
+        until(lambda: browser.execute_script("return arguments[0].naturalWidth > 0", picture))
+        readout = element(browser, "#slices [data-readout]")
+        before = readout.text
+        x, y = place_in(picture, 0.3, 0.5)
+        touch("touchStart", (x, y))
+        for step in range(1, 6):
+            touch("touchMove", (x + 10 * step, y))
+        until(lambda: readout.text != before)
+        assert browser.execute_script("return arguments[0].getBoundingClientRect().top", readout) >= 0
+        touch("touchEnd")
+        tap(*place_in(picture, 0.8, 0.5))
+        until(lambda: float(str(element(browser, "#v0").get_attribute("value"))) == pytest.approx(0.8, abs=0.06))
+        loaded = "return [...document.querySelectorAll('img.slices')].every((i) => i.complete && i.naturalWidth > 0)"
+        until(lambda: browser.execute_script(loaded))
+        contour = element(browser, "[data-contour] img.slices")
+        tap(*place_in(contour, 0.3, 0.1))
+        until(lambda: browser.current_url.endswith("#two"))
+        assert float(str(element(browser, "#v0").get_attribute("value"))) == pytest.approx(0.3, abs=0.06)
+        assert element(browser, "#v1").get_attribute("value") == "u"
+    finally:
+        browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def panels_of(address: str) -> list[dict[str, Any]]:
+    """Where the panels of a picture are, as it says itself."""
+    with urlopen(address) as answer:
+        found = re.search('data-panels="([^"]+)"', answer.read().decode())
+    assert found
+    panels: list[dict[str, Any]] = json.loads(unquote(found[1]))
+    return panels
 
 
 def test_what_is_wrong_stands_beside_its_cell_with_what_was_typed(browser: Chrome, served: Served) -> None:

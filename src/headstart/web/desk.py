@@ -6,6 +6,7 @@ again.
 
 from __future__ import annotations
 
+import json
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -13,8 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
-from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from headstart.campaign.campaign import Campaign
 from headstart.campaign.desk.contents import FolderContents, PastKept, contents_of, evidence_of, with_campaign
@@ -23,10 +25,10 @@ from headstart.campaign.file import TOML
 from headstart.campaign.init import CampaignPlan, Looked, look_at
 from headstart.campaign.suggestions import RowOutlook, outlooks_at
 from headstart.draw.canvas import themed_svg
-from headstart.draw.slices import Slice, slices_figure, slices_through
+from headstart.draw.slices import slices_figure, slices_through
 from headstart.gp.threads import single_thread
 from headstart.sources.files.tables import Table, read_table
-from headstart.sources.parameters import Kind
+from headstart.sources.parameters import Kind, Parameter
 from headstart.web import jobs
 from headstart.web.jobs import Compared, DrawnPictures, Judged, Learned, RowKey
 from headstart.web.problems import tried
@@ -48,8 +50,8 @@ class Snapshot:
     seen: str
 
 
-class SlicesThrough(list[tuple[str, bytes, list[dict[str, Any]]]]):
-    """Slices through one point: for every outcome its label, the SVG, and what a script has to know of the panels."""
+class SlicesThrough(list[bytes]):
+    """Slices through one point, an SVG for every outcome of which something is known."""
 
 
 def row_key(campaign: Campaign, values: Mapping[str, Any]) -> RowKey:
@@ -192,20 +194,29 @@ class Desk:
             for own in fitted.outcomes:
                 if own.knows:
                     figure = slices_figure(own, slices, point, best=best, narrow=narrow)
-                    svg = themed_svg(figure)  # which lays the panels out
-                    panels = [_panel(now.campaign, s, axes) for s, axes in zip(slices, figure.axes, strict=False)]
-                    found.append((own.column.label, svg, panels))
+                    found.append(svg_to_point_at(figure, now.campaign, [(s.parameter,) for s in slices]))
         return self._keep(key, found)
 
 
-def _panel(campaign: Campaign, s: Slice, axes: Axes) -> dict[str, Any]:
-    """What tells a script which value the mouse is at; the box is in shares of the picture, from the upper left."""
-    p, place = s.parameter, axes.get_position()
+def svg_to_point_at(figure: Figure, campaign: Campaign, panels: Sequence[Sequence[Parameter]]) -> bytes:
+    """The SVG with what tells a script which values somebody points at, for the parameters across, and up, of panels.
+
+    The box of a panel is in shares of the picture, from the upper left.
+    """
+    drawn = themed_svg(figure)  # which lays the panels out
+    told = []
+    for parameters, axes in zip(panels, figure.axes, strict=False):
+        place, ends = axes.get_position(), (axes.get_xlim(), axes.get_ylim())
+        box = [round(share, 4) for share in (place.x0, 1 - place.y1, place.x1, 1 - place.y0)]
+        told.append({"box": box, "axes": [_axis(campaign, *one) for one in zip(parameters, ends, strict=False)]})
+    start = drawn.index(b"<svg") + 4
+    return drawn[:start] + f' data-panels="{quote(json.dumps(told))}"'.encode() + drawn[start:]
+
+
+def _axis(campaign: Campaign, p: Parameter, ends: tuple[float, float]) -> dict[str, Any]:
     return {
         "name": f"v{campaign.file.parameters.index(p)}",
-        "label": p.label,
-        "box": [round(share, 4) for share in (place.x0, 1 - place.y1, place.x1, 1 - place.y0)],
-        "ends": axes.get_xlim(),
+        "ends": ends,
         "range": () if p.is_text else (p.low, p.high),
         "log": p.log,
         "whole": p.kind is Kind.INT,

@@ -9,6 +9,8 @@ import time
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import pytest
@@ -100,6 +102,13 @@ def test_a_point_that_is_none_is_refused(visitor: Visitor, query: str) -> None:
     assert 'role="alert"' in page.text
 
 
+def _panels(svg: str) -> list[dict[str, Any]]:
+    text = unquote(re.findall(r'data-panels="([^"]+)"', svg)[0])
+    assert "NaN" not in text  # which browsers do not read
+    found: list[dict[str, Any]] = json.loads(text)
+    return found
+
+
 def test_slices_go_through_the_point(visitor: Visitor) -> None:
     """A picture for every outcome, which moves with the point; the script is told where its panels are."""
     visitor.settled("/experiments")
@@ -108,16 +117,20 @@ def test_slices_go_through_the_point(visitor: Visitor) -> None:
     assert [len(paths) for paths in pictures] == [3, 3]
     drawn = [[visitor.get(path).content for path in paths] for paths in pictures]
     assert all(a != b for a, b in zip(*drawn, strict=True))
-    text = unescape(re.findall(r'data-panels="([^"]+)"', one)[0])
-    assert "NaN" not in text  # which browsers do not read
-    panels = json.loads(text)
-    assert [panel["name"] for panel in panels] == ["v0", "v1", "v2"]
-    for panel in panels:
-        left, top, right, bottom = panel["box"]
-        assert 0 < left < right < 1
-        assert 0 < top < bottom < 1
-    assert panels[0]["range"] == [0, 1]
-    assert panels[2]["choices"] == ["u", "v"]
+    for path in (pictures[0][0], f"{pictures[0][0]}&narrow"):
+        panels = _panels(visitor.get(path).text)
+        assert [panel["axes"][0]["name"] for panel in panels] == ["v0", "v1", "v2"]
+        for panel in panels:
+            left, top, right, bottom = panel["box"]
+            assert 0 < left < right < 1
+            assert 0 < top < bottom < 1
+        assert panels[0]["axes"][0]["range"] == [0, 1]
+        assert panels[2]["axes"][0]["choices"] == ["u", "v"]
+        assert all(len(panel["axes"]) == 1 for panel in panels)
+        lefts = {panel["box"][0] for panel in panels}
+        assert (len(lefts) == 1) == ("narrow" in path)  # one below the other
+    (panel,) = _panels(visitor.get("/pictures/contour.svg?a=0&b=2").text)
+    assert [axis["name"] for axis in panel["axes"]] == ["v0", "v2"]
     assert " style=" not in one
     assert visitor.get("/pictures/slices/3.svg").status_code == 404
     assert visitor.get("/pictures/slices/0.svg?v0=abc").status_code == 422

@@ -1,4 +1,4 @@
-"""Pictures: those of the command line, and slices through any point, of which the numbers follow the mouse."""
+"""Pictures: those of the command line, and slices and contours through any point; numbers follow who points at them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from headstart.campaign.desk.contents import with_campaign
 from headstart.campaign.desk.words import percent, with_interval
 from headstart.campaign.experiments import unusual
 from headstart.campaign.suggestions import outlooks_at
-from headstart.draw.canvas import themed_svg
 from headstart.draw.insight import contour_figure
 from headstart.errors import InputError
 from headstart.gp.threads import single_thread
 from headstart.sources.files.cells import number
 from headstart.sources.parameters import Kind, Parameter
-from headstart.web.desk import Snapshot
+from headstart.web.desk import Snapshot, svg_to_point_at
 from headstart.web.jobs import Learned
 from headstart.web.pages.page import desk_of, is_narrow, render, svg, waiting
 from headstart.web.problems import tried
@@ -102,7 +101,7 @@ def _slices(request: Request, now: Snapshot, learned: Learned) -> dict[str, Any]
     typed = {i: request.query_params.get(f"v{i}", "")[:60] if wrong else point[p.name] for i, p in parameters}
     expected, within = _expected(now, learned, point)
     return {
-        "slices": desk_of(request).slices(now, learned, point),
+        "slices": [own.column.label for own in learned.fitted.outcomes if own.knows],
         "query": {"v": now.contents.key[:12]} | ({} if reference else {f"v{i}": point[p.name] for i, p in parameters}),
         "parameters": [(i, p, typed[i]) for i, p in parameters],
         "expected": expected,
@@ -142,7 +141,7 @@ def _slices_picture(request: Request) -> Response:
     found = desk_of(request).slices(now, learned, _point(request, now, learned), narrow=is_narrow(request))
     if request.path_params["i"] >= len(found):
         raise HTTPException(404)
-    return svg(request, found[request.path_params["i"]][1])
+    return svg(request, found[request.path_params["i"]])
 
 
 def _contour_of(request: Request, now: Snapshot, learned: Learned) -> dict[str, Any] | None:
@@ -169,11 +168,11 @@ def _contour(request: Request) -> Response:
     if chosen is None:
         raise HTTPException(404)
     fitted = with_campaign(learned.fitted, now.campaign)
-    names = tuple(now.campaign.file.parameters[chosen[which]].name for which in ("a", "b"))
+    across, up = (now.campaign.file.parameters[chosen[which]] for which in ("a", "b"))
     options: dict[str, Any] = {"best": point == learned.reference, "narrow": is_narrow(request)}
     with single_thread():
-        figure = contour_figure(fitted, fitted.outcomes[chosen["o"]], (names[0], names[1]), point, **options)
-        return svg(request, themed_svg(figure))
+        figure = contour_figure(fitted, fitted.outcomes[chosen["o"]], (across.name, up.name), point, **options)
+        return svg(request, svg_to_point_at(figure, now.campaign, [(across, up)]))
 
 
 ROUTES = (

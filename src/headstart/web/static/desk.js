@@ -1,5 +1,5 @@
-// The page works without this. It adds: dropping files, progress that moves, parts that renew themselves, slices that
-// follow the mouse, arrow keys between cells, and a word before typed results are left behind.
+// The page works without this. It adds: dropping files, progress that moves, parts that renew themselves, numbers that
+// follow the mouse or a finger, arrow keys between cells, and a word before typed results are left behind.
 "use strict";
 
 const one = (selector, root = document) => root.querySelector(selector);
@@ -120,30 +120,47 @@ function cells(form) {
 
 // ── slices ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-function valueAt(picture, event) {
-  if (picture.currentSrc.includes("narrow")) return null; // its panels stand elsewhere
-  const place = picture.getBoundingClientRect();
-  const x = (event.clientX - place.left) / place.width;
-  const y = (event.clientY - place.top) / place.height;
-  const inside = ({ box: [left, top, right, bottom] }) => left <= x && x <= right && top <= y && y <= bottom;
-  const panel = JSON.parse(picture.dataset.panels).find(inside);
-  if (!panel) return null;
-  const { name, box, ends, range, log, whole, values, choices } = panel;
-  const share = (x - box[0]) / (box[2] - box[0]);
-  const value = log ? ends[0] * (ends[1] / ends[0]) ** share : ends[0] + share * (ends[1] - ends[0]);
-  if (choices.length) return [name, choices[Math.min(choices.length - 1, Math.max(0, Math.round(value)))]];
-  const apart = (other) => (log ? Math.abs(Math.log(other / value)) : Math.abs(other - value));
-  if (values.length) return [name, values.reduce((a, b) => (apart(b) < apart(a) ? b : a))];
-  return [name, Math.min(range[1], Math.max(range[0], whole ? Math.round(value) : +value.toPrecision(4)))];
+// A picture says itself where its panels are, as it is drawn for a screen or for a telephone
+const drawn = new Map();
+
+async function panels(address) {
+  const svg = await (await fetch(address, { credentials: "same-origin" })).text();
+  return JSON.parse(decodeURIComponent(svg.match(/data-panels="([^"]+)"/)[1]));
 }
 
-function asked(box, changed = {}) {
-  const query = new URLSearchParams(new FormData(one("#point", box)));
+function panelsOf({ currentSrc: address }) {
+  if (!drawn.has(address)) drawn.set(address, panels(address));
+  return drawn.get(address);
+}
+
+function valueAt({ ends, range, log, whole, values, choices }, share) {
+  const value = log ? ends[0] * (ends[1] / ends[0]) ** share : ends[0] + share * (ends[1] - ends[0]);
+  if (choices.length) return choices[Math.min(choices.length - 1, Math.max(0, Math.round(value)))];
+  const apart = (other) => (log ? Math.abs(Math.log(other / value)) : Math.abs(other - value));
+  if (values.length) return values.reduce((a, b) => (apart(b) < apart(a) ? b : a));
+  return Math.min(range[1], Math.max(range[0], whole ? Math.round(value) : +value.toPrecision(4)));
+}
+
+async function valuesAt(picture, { clientX, clientY }) {
+  const place = picture.getBoundingClientRect();
+  const x = (clientX - place.left) / place.width;
+  const y = (clientY - place.top) / place.height;
+  const inside = ({ box: [left, top, right, bottom] }) => left <= x && x <= right && top <= y && y <= bottom;
+  const panel = (await panelsOf(picture)).find(inside);
+  if (!panel) return null;
+  const [left, top, right, bottom] = panel.box;
+  const shares = [(x - left) / (right - left), (bottom - y) / (bottom - top)];
+  return Object.fromEntries(panel.axes.map((axis, i) => [axis.name, valueAt(axis, shares[i])]));
+}
+
+function asked(changed = {}) {
+  const query = new URLSearchParams(new FormData(one("#point")));
   for (const [name, value] of Object.entries(changed)) query.set(name, value);
   return query;
 }
 
-function slices(box) {
+// The numbers beside a picture follow the mouse, or a finger, and a click or a tap goes there
+function pointing(box, go) {
   let waiting = null;
   let busy = false;
   const rest = one("[data-readout]", box).innerHTML;
@@ -151,15 +168,16 @@ function slices(box) {
   async function follow() {
     if (busy || !waiting) return;
     busy = true;
-    const [name, value] = waiting;
+    const there = waiting;
     waiting = null;
     try {
-      const answer = await fetch(`/pictures/predict?${asked(box, { [name]: value })}`, { credentials: "same-origin" });
+      const answer = await fetch(`/pictures/predict?${asked(there)}`, { credentials: "same-origin" });
       if (!answer.ok) return;
       const found = await answer.json();
+      const settings = Object.entries(there).map(([name, value]) => [one(`label[for=${name}]`).textContent, String(value)]);
       const told = found.expected.map((each) => [each.outcome, each.text]);
       if (found.within) told.push(["limits hold", found.within]);
-      readout(box, [[one(`label[for=${name}]`, box).textContent, String(value)], ...told]);
+      readout(box, [...settings, ...told]);
     } finally {
       busy = false;
       follow();
@@ -171,27 +189,36 @@ function slices(box) {
     one("[data-readout]", box).innerHTML = rest;
   }
 
-  for (const picture of all("[data-panels]", box)) {
-    picture.addEventListener("pointermove", (event) => {
-      waiting = valueAt(picture, event);
+  for (const picture of all(".slices", box)) {
+    picture.addEventListener("pointermove", async (event) => {
+      waiting = await valuesAt(picture, event);
       if (waiting) follow();
       else leave();
     });
     picture.addEventListener("pointerleave", leave);
-    picture.addEventListener("click", (event) => {
-      const there = valueAt(picture, event);
-      if (there) move(box, asked(box, { [there[0]]: there[1] }));
+    picture.addEventListener("click", async (event) => {
+      const there = await valuesAt(picture, event);
+      if (there) go(asked(there), picture);
     });
   }
+}
+
+function slices(box) {
+  pointing(box, (query) => move(box, query));
   one("#point", box).addEventListener("submit", (event) => {
     event.preventDefault();
-    move(box, asked(box));
+    move(box, asked());
   });
+}
+
+function contour(box) {
+  pointing(box, (query, picture) => location.assign(`${picture.dataset.go}&${query}#two`));
 }
 
 async function move(box, query) {
   const fresh = await page(`/pictures/slices?${query}`);
   const now = document.adoptNode(one("[data-slices]", fresh));
+  now.style.minHeight = `${box.offsetHeight}px`; // what stands below stays while the picture comes
   box.replaceWith(now);
   history.replaceState(null, "", `/pictures?${query}`);
   slices(now);
@@ -215,5 +242,6 @@ addEventListener("DOMContentLoaded", () => {
   all("[data-drop]").forEach(drops);
   all("[data-typed]").forEach(cells);
   all("[data-slices]").forEach(slices);
+  all("[data-contour]").forEach(contour);
   all("[data-part]").forEach(part);
 });
