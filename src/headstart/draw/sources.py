@@ -32,7 +32,7 @@ _VERDICTS = {
     Verdict.UNTESTED: PastLook("#56B4E9", "^"),
     Verdict.IGNORED: PastLook("#7A7A7A", "x"),
 }
-_RELATIONS = (Verdict.RELATED, Verdict.UNRELATED, Verdict.REVERSED)  # in the order of a Relation
+_RELATIONS = (Verdict.RELATED, Verdict.UNRELATED, Verdict.REVERSED)  # in the order of a SourceRelation
 _FEW = 3  # sources that a heading can name
 _COLORS = "PuOr_r"
 

@@ -12,14 +12,14 @@ from matplotlib.figure import Figure
 from headstart import InputError
 from headstart.draw.sources import draw_agreement, draw_verdicts, plot_sources
 from headstart.models.auto.explanation import Explanation, SourceVerdict, Verdict, WhyUnusable
-from headstart.models.auto.relation import Relation
+from headstart.models.auto.relation import SourceRelation
 
 
 def _verdict(i: int, results: int) -> SourceVerdict:
     """Of many kinds, with a long name and one that looks like a formula."""
     name = ("$x_1$", "a campaign with a name that nobody wants to read in a picture", "short")[i % 3]
     history = tuple((n, 0.2 + 0.1 * n * (-1) ** i) for n in range(results + 1))
-    relation = Relation(0.7 - 0.04 * i, 0.2 + 0.03 * i, 0.1 + 0.01 * i)
+    relation = SourceRelation(0.7 - 0.04 * i, 0.2 + 0.03 * i, 0.1 + 0.01 * i)
     kinds = tuple(Verdict)
     why = (None, None, WhyUnusable.NOISE, WhyUnusable.CONSTANT, WhyUnusable.TOO_FEW)[i % 5]
     numbers = (0.7 * i - 1, 0.2, why, relation, 0.1 * i, float(i - 1))

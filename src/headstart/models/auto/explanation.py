@@ -33,7 +33,7 @@ from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.candidates import candidate_weights
 from headstart.models.auto.left_out import left_out
 from headstart.models.auto.posterior import AutoPosterior
-from headstart.models.auto.relation import Relation, agreement_of, relations
+from headstart.models.auto.relation import SourceRelation, agreement_of, relations
 from headstart.models.auto.scores import REFITS
 from headstart.models.auto.shares import shares
 from headstart.models.chain.layer import Layer
@@ -91,7 +91,7 @@ class SourceVerdict:
     informative: float  # nats per observation of its own, over a constant
     informative_error: float  # standard error of it
     unusable: WhyUnusable | None  # why it is not trusted, where it is not
-    relation: Relation
+    relation: SourceRelation
     gain: float
     trials: float
     weight: float
@@ -155,7 +155,14 @@ class Explanation:
         return tuple(source.name for source in self.sources)
 
     def named(self, verdict: Verdict) -> tuple[str, ...]:
-        """The names of the sources with this verdict."""
+        """The names of the sources with this verdict.
+
+        Args:
+            verdict: What they are to the target.
+
+        Returns:
+            Their names, in order.
+        """
         return tuple(source.name for source in self.sources if source.verdict is verdict)
 
     def _closing(self) -> list[str]:
@@ -373,7 +380,7 @@ def source_weights(prior: AutoPrior, posterior: AutoPosterior) -> Float[Tensor, 
         return _averaged(posterior.weights[stars], [posterior.mixture.members[k] for k in stars])[0]
 
 
-def judged(prior: AutoPrior, target: Dataset) -> list[tuple[Verdict, Relation]]:
+def judged(prior: AutoPrior, target: Dataset) -> list[tuple[Verdict, SourceRelation]]:
     """The verdict on every source given these results, and what it rests on: the relation that is sure."""
     kinds, found = (Verdict.RELATED, Verdict.UNRELATED, Verdict.REVERSED), []
     with torch.no_grad():

@@ -54,7 +54,7 @@ _ELEMENTS = 1 << 22  # of covariances that are in memory at once
 _JITTER = 1e-8
 
 
-class Relation(NamedTuple):
+class SourceRelation(NamedTuple):
     """How probable it is that a source is the same as the target, unrelated, or upside down; they sum to 1."""
 
     same: float
@@ -62,17 +62,17 @@ class Relation(NamedTuple):
     reversed: float
 
     @property
-    def turned(self) -> Relation:
+    def turned(self) -> SourceRelation:
         """That of the source upside down."""
-        return Relation(self.reversed, self.unrelated, self.same)
+        return SourceRelation(self.reversed, self.unrelated, self.same)
 
 
-PRIOR = Relation(0.6, 0.2, 0.2)
+PRIOR = SourceRelation(0.6, 0.2, 0.2)
 
 
 def relations(
     alone: IndependentSources, target: Dataset, agreement: Float[Tensor, "s s"] | None = None
-) -> list[Relation]:
+) -> list[SourceRelation]:
     """How every source is related to the target.
 
     Args:
@@ -97,11 +97,13 @@ def relations(
         for start in range(0, len(alone.sources), together)
     ]
     each = torch.softmax(torch.cat(found) + torch.tensor(PRIOR, dtype=torch.float64).log(), dim=-1)
-    own = [Relation(*row) for row in each.tolist()]
+    own = [SourceRelation(*row) for row in each.tolist()]
     return own if agreement is None else shared(own, agreement, alone.trust)
 
 
-def shared(own: Sequence[Relation], agreement: Float[Tensor, "s s"], trust: Float[Tensor, "s"]) -> list[Relation]:
+def shared(
+    own: Sequence[SourceRelation], agreement: Float[Tensor, "s s"], trust: Float[Tensor, "s"]
+) -> list[SourceRelation]:
     """What is found of a source, told by the clearest of those that predict each other.
 
     With λ the probability that two sources are related alike, (1 − λ) times the own relation and λ times the other's,
@@ -118,7 +120,7 @@ def shared(own: Sequence[Relation], agreement: Float[Tensor, "s s"], trust: Floa
             if i == j or not tied or max(other) == other.unrelated:
                 continue
             theirs = other if both[i][j] > 0 else other.turned
-            told = Relation(*(tied * p + (1 - tied) * q for p, q in zip(theirs, mine, strict=True)))
+            told = SourceRelation(*(tied * p + (1 - tied) * q for p, q in zip(theirs, mine, strict=True)))
             if max(told) != told.unrelated and (max(told) > max(best) or max(best) == best.unrelated):
                 best = told
         found.append(best)

@@ -31,7 +31,7 @@ from headstart.models.auto.explanation import (
     posterior_weights,
     says_little,
 )
-from headstart.models.auto.relation import Relation, agreement_of
+from headstart.models.auto.relation import SourceRelation, agreement_of
 
 
 def _hill(X: Tensor) -> Tensor:
@@ -194,7 +194,7 @@ def test_one_surprise_does_not_turn_a_verdict(prior: AutoPrior) -> None:
             assert other in (Verdict.UNRELATED, Verdict.UNKNOWN)
 
 
-def _found(verdict: Verdict, relation: Relation, gain: float, trials: float, rows: int = 20) -> SourceVerdict:
+def _found(verdict: Verdict, relation: SourceRelation, gain: float, trials: float, rows: int = 20) -> SourceVerdict:
     unusable = WhyUnusable.LITTLE if verdict is Verdict.IGNORED else None
     return SourceVerdict("it", rows, verdict, "", 1.0, 0.1, unusable, relation, gain, trials, 0.3, 0.2, ((0, 0.3),))
 
@@ -202,14 +202,14 @@ def _found(verdict: Verdict, relation: Relation, gain: float, trials: float, row
 @pytest.mark.parametrize(
     ("verdict", "relation", "reason"),
     [
-        (Verdict.RELATED, Relation(0.97, 0.02, 0.01), "It shows what the target shows (97 % sure)"),
-        (Verdict.RELATED, Relation(0.9999, 0.0, 0.0001), "(more than 99 % sure)"),
-        (Verdict.REVERSED, Relation(0.01, 0.02, 0.97), "Where it is high the target is low (97 % sure)"),
-        (Verdict.UNRELATED, Relation(0.01, 0.97, 0.02), "not found in the target (97 % sure): drop it"),
-        (Verdict.UNKNOWN, Relation(0.5, 0.3, 0.2), "it is 50% related, 30% unrelated, 20% upside down"),
+        (Verdict.RELATED, SourceRelation(0.97, 0.02, 0.01), "It shows what the target shows (97 % sure)"),
+        (Verdict.RELATED, SourceRelation(0.9999, 0.0, 0.0001), "(more than 99 % sure)"),
+        (Verdict.REVERSED, SourceRelation(0.01, 0.02, 0.97), "Where it is high the target is low (97 % sure)"),
+        (Verdict.UNRELATED, SourceRelation(0.01, 0.97, 0.02), "not found in the target (97 % sure): drop it"),
+        (Verdict.UNKNOWN, SourceRelation(0.5, 0.3, 0.2), "it is 50% related, 30% unrelated, 20% upside down"),
     ],
 )
-def test_a_sentence_says_what_its_numbers_say(verdict: Verdict, relation: Relation, reason: str) -> None:
+def test_a_sentence_says_what_its_numbers_say(verdict: Verdict, relation: SourceRelation, reason: str) -> None:
     """The probability of the verdict, and whether it would have been worse or better without, later or sooner."""
     for gain, come in ((0.2, "0.2 worse"), (-0.2, "0.2 better"), (0.0, "predicted as well")):
         for trials, when in ((2.0, "2 trials later"), (-1.0, "1 trial sooner"), (0.0, "at the same trial")):
@@ -226,7 +226,7 @@ def test_a_sentence_says_what_its_numbers_say(verdict: Verdict, relation: Relati
 
 def test_without_a_result_a_source_counts_as_far_as_it_predicts_itself() -> None:
     """And a small one for less."""
-    found = _found(Verdict.UNTESTED, Relation(0.5, 0.3, 0.2), math.nan, math.nan)
+    found = _found(Verdict.UNTESTED, SourceRelation(0.5, 0.3, 0.2), math.nan, math.nan)
     assert _reason(found, 0.4, False, "the target", 0) == "It counts for 40%, for it hardly predicts itself."
     assert "20 rows say little on their own" in _reason(found, 0.4, True, "the target", 1)
     assert "It predicts itself well" in _reason(found, 1.0, False, "the target", 1)
@@ -251,7 +251,9 @@ def test_few_rows_are_called_few_and_not_noise() -> None:
     assert says_little(Dataset(X, _hill(X)))
     X = points(15, seed=0)
     assert not says_little(Dataset(X, _hill(X)))
-    told = _reason(_found(Verdict.IGNORED, Relation(0.5, 0.3, 0.2), 0.0, 0.0, rows=12), 0.0, True, "the target", 0)
+    told = _reason(
+        _found(Verdict.IGNORED, SourceRelation(0.5, 0.3, 0.2), 0.0, 0.0, rows=12), 0.0, True, "the target", 0
+    )
     assert "12 rows say little" in told
     assert "best point is tried" in told
 

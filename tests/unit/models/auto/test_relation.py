@@ -16,7 +16,7 @@ from torch import Tensor
 from headstart import AUTO, Dataset
 from headstart.models.auto import relation
 from headstart.models.auto.auto import AutoPrior
-from headstart.models.auto.relation import NOISE, SHARES, Relation, log_evidence, relations, shared
+from headstart.models.auto.relation import NOISE, SHARES, SourceRelation, log_evidence, relations, shared
 
 
 def _contrasts(y: NDArray[np.float64], mean: NDArray[np.float64], C: NDArray[np.float64]) -> float:
@@ -113,10 +113,14 @@ def test_where_a_source_is_flat_nothing_is_learnt_of_it() -> None:
 
 def test_sources_that_predict_each_other_share_what_is_found() -> None:
     """The clearest tells, turned if they are the reverse; never that it is unrelated, and nobody who is not trusted."""
-    clear, vague, unrelated = Relation(0.98, 0.01, 0.01), Relation(0.5, 0.3, 0.2), Relation(0.02, 0.96, 0.02)
+    clear, vague, unrelated = (
+        SourceRelation(0.98, 0.01, 0.01),
+        SourceRelation(0.5, 0.3, 0.2),
+        SourceRelation(0.02, 0.96, 0.02),
+    )
     trust = torch.ones(2, dtype=torch.float64)
 
-    def told(c: float, one: Relation, other: Relation, trust: Tensor = trust) -> Relation:
+    def told(c: float, one: SourceRelation, other: SourceRelation, trust: Tensor = trust) -> SourceRelation:
         between = torch.tensor([[1.0, c + 0.05], [c - 0.05, 1.0]], dtype=torch.float64)
         second = shared([one, other], between, trust)[1]
         assert sum(second) == pytest.approx(1)
