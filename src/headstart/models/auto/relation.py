@@ -8,8 +8,8 @@ are taken as
 
     h = +1 the same, −1 upside down, r in ``SHARES``        h = 0, r = 0: unrelated, something of its own as smooth
 
-averaged over r, over the share ν of noise, over log s ~ N(0, 1), and over m as it is and by its rank among the source's
-values, for two tasks may rise together without being proportional. Known errors of results are added to the covariance,
+averaged over r, over the share ν of noise, over log s ~ N(0, 1), and over m as it is, by its rank among the source's
+values, and bent up or down, ±(exp(±c m) − 1)/c, for two tasks may rise together without being proportional. Known errors of results are added to the covariance,
 as for s = 1. The flat prior of a leaves contrasts of results: with C that covariance, P = C⁻¹ − C⁻¹ 1 1ᵀ C⁻¹ / 1ᵀ C⁻¹ 1
 and e = y/s − h r m,
 
@@ -45,6 +45,8 @@ from headstart.tuning import AUTO_TUNING
 SHARES = (0.5, 0.8, 0.95)  # r: how much of the target's size is the source's shape
 NOISE = (0.02, 0.1, 0.4)  # ν: how much of the rest is noise
 _LOG_SIZES = torch.linspace(-2.5, 2.5, 11, dtype=torch.float64)  # log s, in standard deviations of its prior
+_BEND, _FAR = 0.7, 3.0  # c, and how many spreads away a shape is bent
+_RANKS = (0.02, 0.98)  # of what lies beyond the source's values
 _SURPRISE = 0.2  # π
 _SURPRISING = 0.1  # q: a density over ten spreads of the sources
 _MOST_ROWS = 100  # results that are enough to tell
@@ -139,18 +141,20 @@ def agreement_of(alone: IndependentSources) -> Float[Tensor, "s s"]:
 
 def _shapes_at(
     alone: IndependentSources, which: range, X: Float[Tensor, "n d"]
-) -> tuple[Float[Tensor, "2 s n"], Float[Tensor, "s n n"], Float[Tensor, "s n n"]]:
-    """m as it is and by its rank, Σ and R of some sources at X."""
-    shapes, ranks, left, correlated = [], [], [], []
+) -> tuple[Float[Tensor, "4 s n"], Float[Tensor, "s n n"], Float[Tensor, "s n n"]]:
+    """m in its four shapes, Σ and R of some sources at X."""
+    shapes, left, correlated = [], [], []
     for i in which:
         member, spread = alone.members[i], alone.spread[i].clamp_min(AUTO_TUNING.min_source_spread)
         at, values = member.at(X), alone.known.inward(alone.sources[i]).y.sort().values
         below = torch.searchsorted(values, at.mean) + torch.searchsorted(values, at.mean, right=True)
-        ranks.append(torch.special.ndtri(((0.5 * below + 0.5) / (len(values) + 1)).clamp(0.02, 0.98)))
-        shapes.append((at.mean - member.offset) / spread)
+        rank = torch.special.ndtri(((0.5 * below + 0.5) / (len(values) + 1)).clamp(*_RANKS))
+        m = (at.mean - member.offset) / spread
+        bent = [torch.expm1(c * m.clamp(-_FAR, _FAR)) / c for c in (_BEND, -_BEND)]
+        shapes.append(torch.stack([m, rank, *bent]))
         left.append(member.cov(at, at) / spread.square())
         correlated.append(member.prior_cov(X, X) / member.prior_var())
-    return torch.stack([torch.stack(shapes), torch.stack(ranks)]), torch.stack(left), torch.stack(correlated)
+    return torch.stack(shapes, dim=1), torch.stack(left), torch.stack(correlated)
 
 
 def log_evidence(
