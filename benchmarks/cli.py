@@ -269,6 +269,30 @@ def tuning(
         _report(sheets, out, name="tuning", heading="Tuning with a past", series=series(found.results))
 
 
+@app.command()
+def verdicts(
+    problems: Problems = None,
+    seeds: Annotated[int, typer.Option(help="Pasts of every problem.")] = 12,
+    jobs: Jobs = 1,
+    minutes: Minutes = float("inf"),
+    store: StoreFolder = Path("out/verdicts"),
+    out: Tables = Path("results/verdicts"),
+    report_only: ReportOnly = False,
+) -> None:
+    """Are AUTO's verdicts on sources decided, and right? On pasts of which it is known what each source is."""
+    with errors_in_one_line():
+        from benchmarks.store import Store
+        from benchmarks.verdicts.report import verdict_sheet
+        from benchmarks.verdicts.runs import CHECKING, CHOOSING, verdict_units
+
+        _require(seeds=seeds)
+        on, kept = names(problems) or (*CHOOSING, *CHECKING), Store(store)
+        units = () if report_only else verdict_units(on, seeds)
+        _work("verdicts", units, kept, jobs=jobs, minutes=minutes)
+        sheet = verdict_sheet([run for run in kept.read().runs if run.problem in on])
+        _report([sheet], out, name="verdicts", heading="Verdicts on sources")
+
+
 @contextmanager
 def _needing_extras(what: str) -> Iterator[None]:
     try:

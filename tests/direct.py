@@ -8,16 +8,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headstart import STAR, Dataset, OutputMap, TransferPosterior
-from headstart.models.auto.auto import AutoPrior
+from headstart import Dataset, TransferPosterior
 from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.auto.scores import refits_up_to
 from headstart.models.auto.shares import gained
 from headstart.models.chain.layer import Layer
 from headstart.models.model import Prior, observed
-from headstart.models.star.star import Star, StarPrior
 
-__all__ = ["dense_scores", "direct_shares", "prequential", "star_of"]
+__all__ = ["dense_scores", "direct_shares", "prequential"]
 
 _FAR = 1e3
 
@@ -34,13 +32,6 @@ def dense_scores(layer: Layer, target: Dataset) -> Float[Tensor, "*b n"]:
     z = torch.linalg.solve_triangular(L, r.unsqueeze(-1), upper=False).squeeze(-1)
     scores = -0.5 * (z.square() + math.log(2 * math.pi)) - L.diagonal(dim1=-2, dim2=-1).log()
     return torch.cat([torch.zeros_like(target.y[..., :1]), scores], dim=-1)
-
-
-def star_of(prior: AutoPrior, i: int) -> StarPrior:
-    """A star of source i alone, its weight of any sign."""
-    model = STAR.using(kernel=prior.model.kernel, fit=prior.model.fit, output_map=OutputMap.NONE)
-    assert isinstance(model, Star)
-    return model.upon(prior.alone.some((i,), torch.ones_like(prior.gate.trust[..., :1])))
 
 
 def prequential(prior: Prior, target: Dataset) -> Float[Tensor, "*b n"]:

@@ -84,7 +84,8 @@ class Evaluations:
 
 
 @cache
-def _evaluations(folder: Path) -> Evaluations:
+def evaluations_in(folder: Path) -> Evaluations:
+    """The training runs that are kept in the folder, read once."""
     return Evaluations(folder)
 
 
@@ -214,7 +215,7 @@ class TuningUnit(Unit):
             return [self._run(device)]
 
     def _run(self, device: str) -> Run:
-        problem, evaluations = tuning_problem(self.problem), _evaluations(self.cache)
+        problem, evaluations = tuning_problem(self.problem), evaluations_in(self.cache)
         own = stream(self.problem, self.task, self.seed, "pool" if self.method == POOL else "target")
         if self.method == POOL:
             study = new_study(problem, self.task, RandomSampler(seed=own), prune=False)

@@ -50,19 +50,18 @@ def explained(fitted: FittedOutcome) -> Explanation | None:
 
 
 def unusual_verdicts(explanation: Explanation | None) -> tuple[SourceVerdict, ...]:
-    """The sources that are not simply used as they are: ignored, down-weighted, or turned upside down."""
-    if explanation is None:
-        return ()
-    return tuple(s for s in explanation.sources if s.verdict is not Verdict.USED or s.upside_down)
+    """The sources that are not simply used as they are: ignored, unrelated, or turned upside down."""
+    usual = (Verdict.RELATED, Verdict.UNKNOWN, Verdict.UNTESTED)
+    return () if explanation is None else tuple(s for s in explanation.sources if s.verdict not in usual)
 
 
 def what_to_look_at(source: SourceVerdict, related: tuple[Sequence[str], Sequence[str]]) -> str:
-    """What to look at when a campaign is ignored, small, or upside down; "" where all is well.
+    """What to look at when a campaign is ignored, unrelated, or upside down; "" where all is well.
 
     ``related`` are the campaigns that show the same, and those that show the reverse (``Explanation.related``).
     """
     same, others = related
-    if source.upside_down or len(others) > len(same):
+    if source.verdict is Verdict.REVERSED or len(others) > len(same):
         reverse = ", ".join(others) if len(others) > len(same) else "this campaign"
         return (
             f"It shows the reverse of {reverse}: look whether its result counts the other way round (loss instead of "
@@ -71,4 +70,4 @@ def what_to_look_at(source: SourceVerdict, related: tuple[Sequence[str], Sequenc
     if source.unusable is not None:
         return _UNUSABLE[source.unusable]
     same_process = "Look whether it was really the same process, and the same way of measuring."
-    return "" if source.verdict is Verdict.USED else same_process
+    return same_process if source.verdict is Verdict.UNRELATED else ""

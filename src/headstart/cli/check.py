@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -107,7 +108,9 @@ def _check_folder(pictures: Path, options: FolderOptions, *, every: bool) -> Non
     if (model := fitted.campaign.file.model.lower()) != DEFAULT_MODEL:
         say([f"The campaign's model is {model!r}. This is what {DEFAULT_MODEL!r}, which weighs its sources, says."])
     drawn = [path for own in fitted.outcomes for path in _check_outcome(own, pictures, options.quiet)]
-    typer.echo(f"A gain is how much better the campaign's results were predicted before they were seen. {_NATS}")
+    typer.echo(
+        "Left out is how much worse results would have been predicted without it, and how much later the best had come."
+    )
     typer.echo("A weight of 1 takes over all of a past campaign's shape, 0 none, below 0 turns it upside down.")
     for path in drawn:
         typer.echo(f"Picture: {path}")
@@ -156,21 +159,21 @@ def _itself(source: SourceVerdict) -> str:
 
 
 def _verdict_table(explanation: Explanation, of: str) -> Table:
-    n = explanation.n_observations
-    columns = ("campaign", "rows", "predicts itself", "gain per result", "95 % interval", "weight", "verdict")
+    relations = ("related", "unrelated", "upside down")
+    columns = ("campaign", "rows", "predicts itself", *relations, "left out", "weight", "verdict")
     rows = [
         (
             s.name,
             str(s.rows),
             _itself(s),
-            "–" if s.interval is None else f"{s.gain:+.2f}",
-            "–" if s.interval is None else f"{s.interval[0]:+.2f} to {s.interval[1]:+.2f}",
+            *(map(percent, s.relation) if s.unusable is None else "–––"),
+            "–" if math.isnan(s.gain) else f"{s.gain:+.2g}, {s.trials:+.0f} rows",
             f"{s.weight:+.2f} ± {s.weight_sd:.2f}",
             str(s.verdict),
         )
         for s in explanation.sources
     ]
-    title = f"The past campaigns after {count(n, 'result')} of this one{of and f': {of}'}"
+    title = f"The past campaigns after {count(explanation.n_observations, 'result')} of this one{of and f': {of}'}"
     return table(title, columns, rows, left=("campaign", "predicts itself", "verdict"))
 
 

@@ -1,7 +1,7 @@
 """What became of the sources: ``plot_sources(sampler.explain())``, and the pictures of ``headstart check``.
 
 agreement.png   how well each source predicts itself, and which of them show the same
-verdicts.png    every source's weight over the results, what it added, and how far the candidates of AUTO were believed
+verdicts.png    every source's weight over the results, how it is related, and how far AUTO's candidates were believed
 """
 
 from __future__ import annotations
@@ -25,10 +25,14 @@ _PALE = "#C8C8C8"
 _INFORMED = (NOW, "#56B4E9", "#12365E", "#7F9FBF", "#A9CCE3")  # candidates that know the past, in their order
 # Of many sources the verdicts are told apart, no longer the sources
 _VERDICTS = {
-    Verdict.USED: PastLook(NOW, "o"),
-    Verdict.REDUCED: PastLook("#E69F00", "v"),
+    Verdict.RELATED: PastLook(NOW, "o"),
+    Verdict.REVERSED: PastLook("#E69F00", "v"),
+    Verdict.UNRELATED: PastLook("#7A7A7A", "s"),
+    Verdict.UNKNOWN: PastLook("#56B4E9", "D"),
+    Verdict.UNTESTED: PastLook("#56B4E9", "^"),
     Verdict.IGNORED: PastLook("#7A7A7A", "x"),
 }
+_RELATIONS = (Verdict.RELATED, Verdict.UNRELATED, Verdict.REVERSED)  # in the order of a SourceRelation
 _FEW = 3  # sources that a heading can name
 _COLORS = "PuOr_r"
 
@@ -107,7 +111,7 @@ def draw_verdicts(explanation: Explanation, out: Path, *, of: str = "") -> Path:
 
 
 def plot_sources(explanation: Explanation, *, of: str = "", narrow: bool = False) -> Figure:
-    """Draw the weight of every source over the results, what it added, and how far the candidates were believed.
+    """Draw the weight of every source over the results, how it is related, and how far the candidates were believed.
 
     Of more than 12 sources the verdicts are told apart, not the sources.
 
@@ -123,18 +127,18 @@ def plot_sources(explanation: Explanation, *, of: str = "", narrow: bool = False
     size = (NARROW, 9.6 + 2.4 * tall) if narrow else (13.2, 4.6 + tall)
     figure = Figure(figsize=size, dpi=150, layout="constrained")
     ratios: dict[str, Any] = {"height_ratios": [1, 1 + tall, 1]} if narrow else {"width_ratios": [1.15, 1.0, 1.0]}
-    weights, gains, believed = figure.subplots(*((3, 1) if narrow else (1, 3)), **ratios)
+    weights, related, believed = figure.subplots(*((3, 1) if narrow else (1, 3)), **ratios)
     _weights(weights, explanation)
-    _gains(gains, explanation, inside=narrow)
+    _relations(related, explanation, inside=narrow)
     _believed(believed, explanation)
-    for axes in (weights, gains, believed) if narrow else ():
+    for axes in (weights, related, believed) if narrow else ():
         axes.set_title(fitting(axes.get_title("left"), NARROW - 0.7, size=10, lines=2), loc="left", fontsize=10)
         axes.set_xlabel(fitting(axes.get_xlabel(), NARROW - 1.2, size=10, lines=2))
     counts = [(v, sum(s.verdict is v for s in explanation.sources)) for v in Verdict]
     n = explanation.n_observations
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts if count)
     heading(figure, "Verdicts on the past", noted(f"{told}, after {n} result{'' if n == 1 else 's'}", of))
-    legend_below(figure, [weights, believed])
+    legend_below(figure, [weights, related, believed])
     return figure
 
 
@@ -178,34 +182,31 @@ def _weights(axes: Axes, explanation: Explanation) -> None:
     axes.set_title("how much of its shape is used (1: all, below 0: reversed)", loc="left", fontsize=10, color=INK)
 
 
-def _gains(axes: Axes, explanation: Explanation, *, inside: bool) -> None:
-    """What every source added; its name and verdict stand beside the axes, or ``inside`` them, above its line."""
-    for y, (source, (look, _)) in enumerate(zip(explanation.sources, _looks(explanation), strict=True)):
-        if source.interval is not None:
-            own: dict[str, Any] = {"color": look.color, "alpha": 0.45 if source.verdict is Verdict.IGNORED else 1.0}
-            axes.plot(source.interval, [y, y], linewidth=2.2, solid_capstyle="butt", **own)
-            axes.plot(
-                [source.gain], [y], marker=look.marker, markersize=7 if len(explanation.sources) <= MANY else 5, **own
-            )
+def _relations(axes: Axes, explanation: Explanation, *, inside: bool) -> None:
+    """How probable each relation is; a source's name and verdict stand beside the axes, or ``inside`` them, above."""
+    height = 0.4 if inside else 0.7
+    for verdict, parts in zip(_RELATIONS, zip(*(s.relation for s in explanation.sources), strict=True), strict=True):
+        before = [sum(s.relation[: _RELATIONS.index(verdict)]) for s in explanation.sources]
+        color = _PALE if verdict is Verdict.UNRELATED else _VERDICTS[verdict].color
+        axes.barh(range(len(parts)), parts, left=before, height=height, color=color, label=str(verdict))
+    for y, source in enumerate(explanation.sources):
         # beside the axes, so that it cannot be read as the verdict on the row above
         beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
-        tested = source.interval is not None or source.verdict is not Verdict.USED
-        told = str(source.verdict) if tested else f"{source.verdict}, not tested yet"
+        told = str(source.verdict)
         if inside:
             told = fitting(f"{short(source.name)}: {told}", NARROW - 0.9, size=8, lines=1)
-            at, to, va = 0.0, (2, 4), "bottom"
+            at, to, va = 0.0, (2, 9), "bottom"
         else:
             at, to, va = 1.0, (4, 0), "center"
         axes.annotate(told, (at, y), xytext=to, va=va, fontsize=8 if inside else 9, color=INK, **beside)
-    if all(source.interval is None for source in explanation.sources):
-        axes.set_xlim(-1, 1)
-    axes.axvline(0.0, color=INK, linewidth=0.9)
     _names(axes, [source.name for source in explanation.sources])
     if inside:
         axes.set_yticks([])
         axes.set_ylim(len(explanation.sources) - 0.6, -0.9)
-    tidy(axes, "gain over a model from scratch [nats per result]", "")
-    axes.set_title("what it added to the predictions, 95 %", loc="left", fontsize=10, color=INK)
+    axes.set_xlim(0, 1)
+    axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    tidy(axes, f"probability after {explanation.n_observations} results", "")
+    axes.set_title("what it is to these results", loc="left", fontsize=10, color=INK)
 
 
 def _believed(axes: Axes, explanation: Explanation) -> None:

@@ -3,12 +3,11 @@
 User attributes of a trial:
 
     headstart: model                 AUTO after 12 results: kin 0.85, star 0.1, plain 0.05
-    headstart: sources               last year used; mislabelled used, upside down; 18 others with weights up to 0.02
+    headstart: sources               last year related; mislabelled upside down; 18 others with weights up to 0.02
     headstart: weight of last year   0.431     of the five sources with the largest weights
 
-They take no fit of their own: the weights are in the posterior, and a verdict follows from them. Whether a source also
-helped to predict the target takes further fits, in ``TransferSampler.explain``. Every attribute is a transaction of the
-study's database, so there are few. Only AUTO weighs its sources; other models give their name alone.
+They take no fit of their own, and verdicts are those of ``TransferSampler.explain``. Every attribute is a transaction
+of the study's database, so there are few. Only AUTO weighs its sources; other models give their name alone.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ from headstart.models.auto.explanation import (
     Explanation,
     Verdict,
     explain,
+    judged,
     source_weights,
-    verdict_by_weight,
     why_unusable,
 )
 from headstart.models.auto.posterior import AutoPosterior
@@ -219,17 +218,14 @@ def attributes_of(prior: Prior, posterior: TransferPosterior) -> dict[str, str |
 
 def _of_sources(prior: AutoPrior, posterior: AutoPosterior) -> Mapping[str, str | float]:
     """Verdicts and weights of the sources with the largest weights; nothing where no candidate has weights."""
-    found = source_weights(prior, posterior)
-    if found is None:
+    mean = source_weights(prior, posterior)
+    if mean is None:
         return {}
-    (mean, sd), (before, _) = found
     by_size = mean.abs().argsort(descending=True, stable=True).tolist()
-    trust, names = prior.gate.trust.tolist(), _names(prior)
-    verdicts = []
+    names, found, verdicts = _names(prior), judged(prior, observed(posterior)), []
     for i in by_size[:_MAX_VERDICTS]:
-        verdict = verdict_by_weight(trust[i], float(mean[i]), float(sd[i]), float(before[i]))
-        reversed_ = verdict is Verdict.USED and bool(mean[i] + sd[i] < 0)
-        why = f": {why_unusable(prior, i)}" if verdict is Verdict.IGNORED else ", upside down" if reversed_ else ""
+        verdict, _ = found[i]
+        why = f": {why_unusable(prior, i)}" if verdict is Verdict.IGNORED else ""
         verdicts.append(f"{names[i]} {verdict}{why}")
     if rest := by_size[_MAX_VERDICTS:]:
         verdicts.append(f"{len(rest)} others with weights up to {_rounded(abs(float(mean[rest[0]])))}")

@@ -48,11 +48,11 @@ def found() -> Explanation:
 
 
 def test_each_source_is_what_it_is(found: Explanation) -> None:
-    """Noise, a constant and a single row say nothing and are ignored, each with its own reason; the others are used."""
+    """Noise, a constant and a single row say nothing and are ignored, each for its own reason; no result shows more."""
     assert found.names == ("one", "other", "reverse", "noise", "constant", "single")
     assert [v.rows for v in found.sources] == [20, 18, 20, 20, 8, 1]
     assert [v.unusable for v in found.sources] == [None, None, None, "noise", "constant", "too few rows"]
-    assert [v.verdict for v in found.sources] == [Verdict.USED] * 3 + [Verdict.IGNORED] * 3
+    assert [v.verdict for v in found.sources] == [Verdict.UNTESTED] * 3 + [Verdict.IGNORED] * 3
     reasons = [v.reason for v in found.sources]
     assert "does not predict itself" in reasons[3]
     assert reasons[4] == "All its results are the same: nothing shows what matters."
@@ -135,7 +135,7 @@ def test_what_is_not_simply_used_is_unusual_verdicts() -> None:
     X = points(12, seed=9)
     alone = AUTO.learn(_sources()[2:3])
     (reverse,) = unusual_verdicts(explain(alone, Dataset(X, _valley(X))))
-    assert reverse.verdict is Verdict.USED
+    assert reverse.verdict is Verdict.REVERSED
     assert reverse.weight < 0
     assert unusual_verdicts(None) == ()
 
@@ -156,6 +156,6 @@ def test_a_campaign_with_another_model_is_weighed_all_the_same(tmp_path: Path) -
     assert prior is not None
     found = explain(prior, fitted.target)
     assert [s.verdict for s in found.sources] == [s.verdict for s in own.sources]
-    assert math.isclose(found.sources[0].gain, own.sources[0].gain, rel_tol=1e-6)
+    assert math.isclose(found.sources[0].relation.same, own.sources[0].relation.same, rel_tol=1e-6)
     toml.write_text(text.replace('["a.csv", "b.csv"]', "[]"))
     assert auto_prior(fit_campaign(open_campaign(tmp_path)).first) is None

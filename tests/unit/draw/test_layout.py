@@ -158,7 +158,7 @@ def test_fifty_campaigns_are_summed_up(of_fifty: dict[str, Figure]) -> None:
     assert sum("50 past campaigns" in told for told in said) == 1
     assert not any("file-name" in told for told in said)
     verdicts = {text.get_text() for text in of_fifty["verdicts"].legends[0].get_texts()}
-    assert verdicts & {"used", "down-weighted", "ignored"}
+    assert verdicts & {"related", "not known yet", "ignored"}
     assert not any("file-name" in told for told in verdicts)
 
 
@@ -169,14 +169,14 @@ def test_what_is_drawn_stands_where_the_ticks_say(ten: Fitted, of_ten: dict[str,
     axes = of_ten["progress"].axes[0]
     at = dict(zip([text.get_text() for text in axes.get_xticklabels()], axes.get_xticks(), strict=True))
     assert np.ravel(failed.get_xdata()).tolist() == [at[str(number)]] == [3]
-    weights, gains, _ = of_ten["verdicts"].axes
+    weights, related, _ = of_ten["verdicts"].axes
     labels = [text.get_text() for text in weights.get_xticklabels()]
     assert labels[-1] == "now"
     assert [float(tick) for tick in labels[:-1]] == [t for t in weights.get_xticks()[:-1] if t <= 3]
     bars = [box.lines[0].get_xdata()[0] for box in weights.containers]  # type: ignore[attr-defined]
     assert len(bars) == 10
     assert np.mean(bars) == pytest.approx(weights.get_xticks()[-1])
-    assert [text.xy[1] for text in gains.texts] == list(range(10))  # type: ignore[attr-defined]
+    assert [text.xy[1] for text in related.texts] == list(range(10))  # type: ignore[attr-defined]
 
 
 def test_what_is_expected_lies_inside_the_bounds(of_ten: dict[str, Figure]) -> None:

@@ -12,19 +12,19 @@ from matplotlib.figure import Figure
 from headstart import InputError
 from headstart.draw.sources import draw_agreement, draw_verdicts, plot_sources
 from headstart.models.auto.explanation import Explanation, SourceVerdict, Verdict, WhyUnusable
+from headstart.models.auto.relation import SourceRelation
 
 
 def _verdict(i: int, results: int) -> SourceVerdict:
     """Of many kinds, with a long name and one that looks like a formula."""
     name = ("$x_1$", "a campaign with a name that nobody wants to read in a picture", "short")[i % 3]
     history = tuple((n, 0.2 + 0.1 * n * (-1) ** i) for n in range(results + 1))
-    interval = (-0.5 + 0.1 * i, 0.7) if results >= 4 else None
+    relation = SourceRelation(0.7 - 0.04 * i, 0.2 + 0.03 * i, 0.1 + 0.01 * i)
     kinds = tuple(Verdict)
     why = (None, None, WhyUnusable.NOISE, WhyUnusable.CONSTANT, WhyUnusable.TOO_FEW)[i % 5]
+    numbers = (0.7 * i - 1, 0.2, why, relation, 0.1 * i, float(i - 1))
     weight = (history[-1][1], 0.2 * (i % 3), history)
-    return SourceVerdict(
-        f"{name} {i}", 12 + i, kinds[i % 3], "So it is.", "", 0.7 * i - 1, 0.2, why, 0.1 * i, interval, *weight
-    )
+    return SourceVerdict(f"{name} {i}", 12 + i, kinds[i % len(kinds)], "So it is.", *numbers, *weight)
 
 
 def _explanation(n: int, results: int) -> Explanation:
@@ -92,36 +92,30 @@ def test_the_picture_of_past_files_shows_gains_and_agreement(tmp_path: Path, fig
     assert numbers.count("–") == np.isnan(check.agreement).sum()
 
 
-def test_the_picture_of_verdicts_shows_weights_gains_and_beliefs() -> None:
-    """Every source's weights over the results, its interval and verdict, and beliefs that fill the panel."""
+def test_the_picture_of_verdicts_shows_weights_relations_and_beliefs() -> None:
+    """Every source's weights over the results, how it is related and its verdict, and beliefs that fill the panel."""
     explanation = _explanation(3, 6)
     figure = plot_sources(explanation)
-    weights, gains, believed = figure.axes
+    weights, related, believed = figure.axes
+    bars = np.array([(bar.get_x(), bar.get_width()) for bar in related.patches]).reshape(3, 3, 2)  # type: ignore[attr-defined]
     for i, source in enumerate(explanation.sources):
         assert np.array_equal(weights.lines[i].get_xydata(), source.history)
-        assert source.interval is not None
-        assert np.array_equal(gains.lines[2 * i].get_xdata(), source.interval)
-        assert np.array_equal(gains.lines[2 * i + 1].get_xdata(), [source.gain])
-        assert gains.texts[i].get_text().startswith(str(source.verdict))
+        assert bars[:, i, 1] == pytest.approx(source.relation)
+        assert bars[:, i, 0] == pytest.approx([0, source.relation.same, 1 - source.relation.reversed])
+        assert related.texts[i].get_text() == str(source.verdict)
     heights = np.array([bar.get_height() for bar in believed.patches]).reshape(3, 7)  # type: ignore[attr-defined]
     assert np.allclose(heights.T, [shares for _, shares in explanation.history])
     assert "after 6 results" in str(figure.get_suptitle())
     assert weights.get_xlabel() == believed.get_xlabel() == "results of this study"
 
 
-def test_the_picture_of_verdicts_shows_how_sure_a_weight_is_and_what_is_not_tested() -> None:
-    """An error bar of one standard deviation at every weight; of a used source without a gain it is said."""
+def test_the_picture_of_verdicts_shows_how_sure_a_weight_is() -> None:
+    """An error bar of one standard deviation at every weight."""
     explanation = _explanation(3, 2)
-    weights, gains, _ = plot_sources(explanation).axes
+    weights = plot_sources(explanation).axes[0]
     for source, bar in zip(explanation.sources, weights.containers, strict=True):
         ((_, low), (_, high)) = bar[2][0].get_segments()[0]
         assert (low, high) == pytest.approx((source.weight - source.weight_sd, source.weight + source.weight_sd))
-    told = {source.name: text.get_text() for source, text in zip(explanation.sources, gains.texts, strict=True)}
-    assert told == {
-        s.name: f"{s.verdict}, not tested yet" if s.verdict is Verdict.USED else str(s.verdict)
-        for s in explanation.sources
-    }
-    assert Verdict.USED in {s.verdict for s in explanation.sources}
 
 
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:

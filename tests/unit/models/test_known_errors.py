@@ -9,7 +9,7 @@ import pytest
 import torch
 from optuna.distributions import FloatDistribution
 from tests.cases import with_slow
-from tests.direct import direct_shares, prequential, star_of
+from tests.direct import direct_shares, prequential
 from tests.problems import (
     NAMES,
     REPRESENTATIVES,
@@ -34,7 +34,8 @@ from headstart.models.auto.explanation import auto_only, explain
 from headstart.models.auto.gate import _constant, informative
 from headstart.models.auto.likeness import _evidences
 from headstart.models.auto.posterior import AutoPosterior
-from headstart.models.auto.scores import scores_alone, scores_of
+from headstart.models.auto.relation import PRIOR, relations
+from headstart.models.auto.scores import scores_of
 from headstart.models.auto.shares import shares
 from headstart.models.chain.layer import Layer
 from headstart.models.learning import LearnContext
@@ -189,16 +190,14 @@ def test_auto_s_candidates_are_weighed_by_scores_that_know_the_errors() -> None:
             torch.testing.assert_close(posterior.scores[k], prequential(one, target), rtol=1e-6, atol=1e-6)
 
 
-def test_sources_alone_are_scored_with_the_errors() -> None:
-    """In lockstep, as each would be on its own."""
+def test_a_source_s_relation_knows_the_errors() -> None:
+    """Results with large errors say little about a source."""
     prior = auto_only(quick(AUTO).learn(KNOWN.sources))
     target = prior.inward(KNOWN.target)
-    with torch.no_grad():
-        together = scores_alone(prior.alone, prior.model, target)
-        alone = [prequential(star_of(prior, i), target) for i in range(3)]
-        without = scores_alone(prior.alone, prior.model, replace(target, error_var=None))
-    torch.testing.assert_close(together, torch.stack(alone), rtol=1e-6, atol=1e-6)
-    assert float((together - without).abs().max()) > 0.1
+    vague = replace(target, error_var=torch.full_like(target.y, 1e4 * float(target.y.var())))
+    sure, unsure = relations(prior.alone, replace(target, error_var=None)), relations(prior.alone, vague)
+    assert max(max(abs(p - q) for p, q in zip(one, PRIOR, strict=True)) for one in unsure) < 0.02
+    assert max(max(abs(p - q) for p, q in zip(one, PRIOR, strict=True)) for one in sure) > 0.2
 
 
 def test_what_is_kept_of_a_target_is_kept_with_its_errors() -> None:

@@ -51,12 +51,18 @@ def test_weights_and_beliefs_are_those_of_an_explanation(prior: AutoPrior, resul
     assert {name: float(share) for name, share in believed.items()} == pytest.approx(explanation.candidates, abs=5.1e-4)
 
 
-def test_a_verdict_is_what_trust_and_weight_show(prior: AutoPrior) -> None:
-    """Those that are not trusted say why; of the others the sign shows."""
+def test_verdicts_are_those_of_an_explanation(prior: AutoPrior) -> None:
+    """Those that are not trusted say why."""
     found = attributes_of(prior, prior.condition(_target(20)))
+    assert [str(s.verdict) for s in explain(prior, _target(20)).sources] == [
+        "related",
+        "upside down",
+        "ignored",
+        "ignored",
+    ]
     assert set(str(found["headstart: sources"]).split("; ")) == {
-        "like it used",
-        "upside down used, upside down",
+        "like it related",
+        "upside down upside down",
         "noise ignored: noise",
         "short ignored: too few rows",
     }

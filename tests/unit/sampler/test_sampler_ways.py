@@ -38,7 +38,7 @@ def test_a_trial_shows_what_it_rests_on() -> None:
     for number, trial in enumerate(study.trials):
         shown = trial.user_attrs
         assert str(shown["headstart: model"]).startswith(f"AUTO after {number} results: kin ")
-        assert shown["headstart: sources"] == "source 1 used"
+        assert shown["headstart: sources"] == "source 1 not tested yet"
         assert abs(shown["headstart: weight of source 1"]) > 0.1
 
 

@@ -139,7 +139,7 @@ def test_slices_go_through_the_point(visitor: Visitor) -> None:
 def test_the_past_page_has_a_verdict_and_a_reason_for_every_outcome(visitor: Visitor) -> None:
     """Also for an outcome that only one past file knows."""
     page = words(visitor.settled("/past"))
-    for text in ("old", "older", "used", "nats", "believed", "after 4 results"):
+    for text in ("old", "older", "related", "Left out", "believed", "after 4 results"):
         assert text in page
 
 

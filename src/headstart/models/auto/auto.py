@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Self
 
 import torch
@@ -44,6 +44,7 @@ from headstart.models.auto.candidates import (
 from headstart.models.auto.gate import Informative, informative, informative_together
 from headstart.models.auto.likeness import likeness
 from headstart.models.auto.posterior import AutoFitResult, AutoPosterior, in_units, with_point_estimate
+from headstart.models.auto.relation import agreement_of
 from headstart.models.auto.scores import REFITS, refits_up_to, scores_of
 from headstart.models.auto.source_selection import max_sources_of, selected_sources, selection_size
 from headstart.models.chain.layer import Layer
@@ -208,6 +209,13 @@ class AutoPrior(Prior):
     def stars(self) -> list[int]:
         """The indices of the candidates that have a weight for every source."""
         return [k for k, one in enumerate(self.priors) if isinstance(one, StarPrior) and not one.model.pooled]
+
+    @cached_property
+    def agreement(self) -> Float[Tensor, "s s"]:
+        """How the sources predict each other (models.auto.relation); of very many nothing but that each is itself."""
+        if len(self.sources) > AUTO_TUNING.max_small_sources:
+            return torch.eye(len(self.sources), dtype=torch.float64)
+        return agreement_of(self.alone)
 
     def after(self, target: Dataset, n: int, k: int) -> TransferPosterior:
         """Candidate k, which uses the sources, given the first n observations of the target."""

@@ -1,8 +1,9 @@
-"""Explanations: a verdict on every source, from its predictions of the target and of itself, and why.
+"""Explanations: a verdict on every source, why, and what leaving the source out would have changed.
 
-trust       how far the source is predicted better than by a constant, from its own or all past rows (models.auto.gate)
-gain        log score of the target's values under a star of this source alone, minus that of a process without
-            sources: nats per observation, with a 95 % interval over the observations
+verdict     related, upside down or unrelated, once one of them is 90 % sure, given all results (models.auto.relation);
+            ignored is a source that does not predict itself (models.auto.gate)
+gain        how much worse results would have been predicted without the source, and how many trials later the best of
+            them would have come (models.auto.left_out)
 weight      how much of the source's shape the target has, given all data: 1 is all of it, below 0 upside down
 share       how far the data of each task move the prediction at a point (models.auto.shares)
 
@@ -11,6 +12,7 @@ Before the first result, ``check_past`` compares the sources with each other.
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +23,6 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 from torch import Tensor
 
 from headstart.data.dataset import Dataset, task_name
@@ -30,8 +31,10 @@ from headstart.errors import InputError
 from headstart.gp.linalg import solve_lower, solve_upper
 from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.candidates import candidate_weights
+from headstart.models.auto.left_out import left_out
 from headstart.models.auto.posterior import AutoPosterior
-from headstart.models.auto.scores import REFITS, scores_alone
+from headstart.models.auto.relation import SourceRelation, agreement_of, relations
+from headstart.models.auto.scores import REFITS
 from headstart.models.auto.shares import shares
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture, Predictor
@@ -42,9 +45,9 @@ from headstart.models.star.weights import StarBeliefs
 if TYPE_CHECKING:
     import pandas as pd
 
-_REDUCED_BELOW = 0.5  # of the weight it began with: then a source counts as down-weighted
+_SURE = 0.9  # how probable a relation is before it is a verdict
+_LEAST_RESULTS = 2  # one has no contrast
 _FULL_TRUST = 0.9  # with more trust a source counts fully
-_MIN_SCORED = 3  # scored observations below which an interval says nothing
 _ROWS_PER_INPUT = 5  # with less a source that is not noise often looks like it
 _MIN_ROWS = 3  # with less, nothing can be left out and predicted from the others
 # A correlation below this is no agreement, however many rows it comes from; with few rows twice chance (1/√n) counts
@@ -54,11 +57,14 @@ _Weights = tuple[Float[Tensor, "s"], Float[Tensor, "s"]]  # mean and standard de
 
 
 class Verdict(StrEnum):
-    """How AUTO uses a source."""
+    """What a source is to the target."""
 
-    USED = "used"
-    REDUCED = "down-weighted"
-    IGNORED = "ignored"
+    RELATED = "related"
+    REVERSED = "upside down"
+    UNRELATED = "unrelated"
+    UNKNOWN = "not known yet"
+    UNTESTED = "not tested yet"  # there are no two results
+    IGNORED = "ignored"  # it says nothing about itself
 
 
 class WhyUnusable(StrEnum):
@@ -74,41 +80,48 @@ class WhyUnusable(StrEnum):
 class SourceVerdict:
     """The verdict on one source, a sentence that gives the reason, and the numbers behind it.
 
-    ``history`` are pairs of (number of target observations, weight). ``interval`` is None while too few values of the
-    target were predicted; ``gain`` is NaN where the source is not selected (models.auto.source_selection), ``weight``
-    where no candidate of AUTO is a star.
+    ``history`` are pairs of (number of target observations, weight). ``gain`` is in the target's units; it and
+    ``trials`` are NaN before the second result, and ``weight`` is where no candidate of AUTO is a star.
     """
 
     name: str
     rows: int
     verdict: Verdict
     reason: str
-    figures: str  # behind the reason, in nats
     informative: float  # nats per observation of its own, over a constant
     informative_error: float  # standard error of it
     unusable: WhyUnusable | None  # why it is not trusted, where it is not
+    relation: SourceRelation
     gain: float
-    interval: tuple[float, float] | None
+    trials: float
     weight: float
     weight_sd: float
     history: tuple[tuple[int, float], ...]
 
     @property
     def explained(self) -> str:
-        """The reason, with the figures behind it."""
-        return f"{self.reason[:-1]} ({self.figures})." if self.figures else self.reason
+        """The reason, and what leaving the source out would have changed."""
+        if self.verdict is Verdict.IGNORED or math.isnan(self.gain):
+            return self.reason
+        return f"{self.reason} {self.without}"
 
     @property
-    def upside_down(self) -> bool:
-        """Whether the target is high where the source is low."""
-        return self.weight + self.weight_sd < 0
+    def without(self) -> str:
+        """What leaving the source out would have changed."""
+        predicted = f"predicted {abs(self.gain):.2g} {'worse' if self.gain > 0 else 'better'} (median)"
+        trials = f"{abs(self.trials):.0f} trial{'' if abs(self.trials) == 1 else 's'}"
+        come = f"{trials} {'later' if self.trials > 0 else 'sooner'}" if self.trials else "at the same trial"
+        if self.gain == 0 and self.trials == 0:
+            return "Left out, nothing would have changed."
+        told = f"Left out, results would have been {predicted if self.gain else 'predicted as well'}"
+        return f"{told}, and the best found {come}."
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """A verdict per source, and the weights of AUTO's candidates, now and after every observation.
 
-    Print it, take its numbers (``to_frame``), or draw it (``plot_sources``).
+    Print it, let a notebook show it, take its numbers (``to_frame``), or draw it (``plot_sources``).
 
     Args:
         sources: A verdict per source, in order.
@@ -141,33 +154,56 @@ class Explanation:
         """The names of the sources, in order."""
         return tuple(source.name for source in self.sources)
 
-    def __str__(self) -> str:
-        """A line per source, one for the candidates, which says what is not known yet, and one per point."""
-        lines = [f"{s.name}: {s.verdict}. {s.explained}" for s in self.sources]
+    def named(self, verdict: Verdict) -> tuple[str, ...]:
+        """The names of the sources with this verdict.
+
+        Args:
+            verdict: What they are to the target.
+
+        Returns:
+            Their names, in order.
+        """
+        return tuple(source.name for source in self.sources if source.verdict is verdict)
+
+    def _closing(self) -> list[str]:
+        """What to do about the past, what the candidates are believed, and what each point rests on."""
+        lines = []
+        if drop := self.named(Verdict.UNRELATED):
+            lines.append(f"to drop: {', '.join(drop)}")
+        if turned := self.named(Verdict.REVERSED):
+            lines.append(f"is the direction right? {', '.join(turned)}")
         believed = ", ".join(f"{name} {share:.0%}" for name, share in self.candidates.items())
-        unknown = ""
-        if self.n_observations == 0:
-            unknown = " (from the sources alone: no observation has tested anything yet)"
-        elif self.n_observations <= _MIN_SCORED:
-            unknown = f" (what each source adds is not known before {_MIN_SCORED + 1} observations)"
-        lines.append(f"believed after {self.n_observations} observations: {believed}{unknown}")
-        if self.shares is None:
-            return "\n".join(lines)
-        if len(self.shares) == 0:
+        nothing = " (from the sources alone: no observation has tested anything yet)" if not self.n_observations else ""
+        lines.append(f"believed after {self.n_observations} observations: {believed}{nothing}")
+        if self.shares is not None and len(self.shares) == 0:
             lines.append("rests on: not known yet, for no point was suggested or asked about")
-        for row in self.shares.tolist():
+        for row in [] if self.shares is None else self.shares.tolist():
             each = zip((*self.names, self.target), row, strict=True)
             lines.append(f"rests on: {', '.join(f'{name} {share:.0%}' for name, share in each if share >= 0.005)}")
-        return "\n".join(lines)
+        return lines
+
+    def __str__(self) -> str:
+        """A line per source, one for what to do about the past and for the candidates, and one per point."""
+        return "\n".join([*(f"{s.name}: {s.verdict}. {s.explained}" for s in self.sources), *self._closing()])
+
+    def _repr_html_(self) -> str:
+        """The same as a table, for notebooks."""
+        left = "style='text-align: left'"
+        rows = [("th", ("source", "rows", "verdict", "why"))]
+        rows += [("td", (s.name, str(s.rows), str(s.verdict), s.explained)) for s in self.sources]
+        cells = ("".join(f"<{tag} {left}>{html.escape(part)}</{tag}>" for part in parts) for tag, parts in rows)
+        closing = "<br>".join(map(html.escape, self._closing()))
+        return f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table><p>{closing}</p>"
 
     def to_frame(self) -> pd.DataFrame:
         """The numbers behind the verdicts, a row per source; NaN where one is not known yet.
 
         Returns:
-            Columns ``weight`` ± ``weight_sd``: how much of the source's shape the target has; ``gain``: what the source
-            alone adds to the predictions of the target, between ``gain_low`` and ``gain_high`` with 95 %;
-            ``informative``: what it knows of itself (nats per observation, and per row); ``share``: its part in the
-            latest of the predictions. ``attrs`` has the number of observations and the weights of the candidates.
+            Columns ``related``, ``unrelated`` and ``upside_down``: how probable each is; ``gain`` and ``trials``: how
+            much worse results would have been predicted without the source, in their units, and how many trials later
+            the best of them would have come; ``weight`` ± ``weight_sd``: how much of the source's shape the target
+            has; ``informative``: what it knows of itself (nats per observation, and per row); ``share``: its part in
+            the latest of the predictions. ``attrs`` has the number of observations and the weights of the candidates.
         """
         import pandas as pd
 
@@ -179,11 +215,13 @@ class Explanation:
                 "rows": source.rows,
                 "verdict": str(source.verdict),
                 "reason": source.explained,
+                "related": source.relation.same,
+                "unrelated": source.relation.unrelated,
+                "upside_down": source.relation.reversed,
+                "gain": source.gain,
+                "trials": source.trials,
                 "weight": source.weight,
                 "weight_sd": source.weight_sd,
-                "gain": source.gain if self.n_observations > 1 else math.nan,
-                "gain_low": math.nan if source.interval is None else source.interval[0],
-                "gain_high": math.nan if source.interval is None else source.interval[1],
                 "informative": source.informative,
                 "share": share,
             }
@@ -233,9 +271,7 @@ def explain(
     *,
     posterior: TransferPosterior | None = None,
 ) -> Explanation:
-    """Explain how AUTO uses its sources, given the target's data so far.
-
-    What takes time are the gains: at every refit a star of each source alone is fitted, all of them in lockstep.
+    """Explain how AUTO uses its sources, given the target's data so far. Nothing is fitted that ``posterior`` has not.
 
     Args:
         prior: What AUTO learnt from the sources of one problem.
@@ -257,21 +293,37 @@ def explain(
     assert isinstance(posterior, AutoPosterior)
     scores, model, told = posterior.scores, prior.model, target.name or "target"
     with torch.no_grad():
-        target = prior.inward(target)
+        inward = prior.inward(target)
         times = [n for n in (0, *REFITS) if n < target.n] + [target.n]
         believed = candidate_weights(scores, prior.believed)
-        weights = {n: _weights(prior, target, n, believed[..., n]) for n in times}
-        # the first observation only says where the target lies
-        selected = prior.selected(target)
-        gains = (scores_alone(selected, model, target) - scores[model.plain])[:, 1:]
-        of_source = dict(zip(selected.index, gains, strict=True))
-        verdicts = tuple(_verdict(prior, i, of_source.get(i), weights, target.name) for i in range(len(prior.sources)))
-        history = tuple(enumerate(map(tuple, believed.mT.tolist())))
+        weights = {n: _weights(prior, inward, n, believed[..., n]) for n in times}
+        without = left_out(prior, posterior)
         each = None if X is None else shares(prior, posterior, X)
+    verdicts = []
+    for i, (source, (verdict, relation)) in enumerate(zip(prior.sources, judged(prior, target), strict=True)):
+        gain, trials = (math.nan, math.nan) if without is None else (float(part[i]) for part in without)
+        found = SourceVerdict(
+            name=source.name or task_name(source, i),
+            rows=source.n,
+            verdict=verdict,
+            reason="",
+            informative=float(prior.gate.gain[i]),
+            informative_error=float(prior.gate.error[i]),
+            unusable=why_unusable(prior, i),
+            relation=relation,
+            gain=gain,
+            trials=trials,
+            weight=float(weights[target.n][0][i]),
+            weight_sd=float(weights[target.n][1][i]),
+            history=tuple((n, float(mean[i])) for n, (mean, _) in weights.items()),
+        )
+        own = float(prior.gate.trust[i]), says_little(source)
+        reason = _reason(found, *own, target.name or "the target", target.n)
+        verdicts.append(replace(found, reason=reason))
     return Explanation(
-        verdicts,
+        tuple(verdicts),
         dict(zip(model.names, posterior.weights.tolist(), strict=True)),
-        history,
+        tuple(enumerate(map(tuple, believed.mT.tolist()))),
         target.n,
         {candidate.name: candidate.meaning for candidate in model.candidates},
         {candidate.name: candidate.label or candidate.name for candidate in model.candidates},
@@ -320,91 +372,57 @@ def _averaged(believed: Float[Tensor, "k"], stars: Sequence[Predictor]) -> _Weig
     return mean, (shares * (sds.square() + (means - mean).square())).sum(0).sqrt()
 
 
-def source_weights(prior: AutoPrior, posterior: AutoPosterior) -> tuple[_Weights, _Weights] | None:
-    """The sources' weights now and before the first result; None where no candidate has weights."""
+def source_weights(prior: AutoPrior, posterior: AutoPosterior) -> Float[Tensor, "s"] | None:
+    """The sources' weights given all results; None where no candidate has weights."""
     if not (stars := prior.stars):
         return None
     with torch.no_grad():
-        now = _averaged(posterior.weights[stars], [posterior.mixture.members[k] for k in stars])
-        if posterior.train_targets.shape[-1] == 0:
-            return now, now
-        return now, _weights(prior, Dataset.empty(prior.sources[0].d), 0, prior.believed)
+        return _averaged(posterior.weights[stars], [posterior.mixture.members[k] for k in stars])[0]
 
 
-def _verdict(
-    prior: AutoPrior, i: int, gains: Float[Tensor, "n"] | None, weights: dict[int, _Weights], target: str
-) -> SourceVerdict:
-    """The verdict on source i; ``gains`` per observation are None where it is not selected."""
-    source, history = prior.sources[i], tuple((n, float(mean[i])) for n, (mean, _) in weights.items())
-    gain, interval = math.nan, None
-    if gains is not None:
-        gain, n = float(gains.mean()) if len(gains) else 0.0, len(gains)
-        if n >= _MIN_SCORED:  # of a few values the standard deviation is hardly known, hence Student's distribution
-            half = float(stdtrit(n - 1, 0.975)) * float(gains.std()) / math.sqrt(n)
-            interval = gain - half, gain + half
-    found = SourceVerdict(
-        name=source.name or task_name(source, i),
-        rows=source.n,
-        verdict=Verdict.REDUCED,
-        reason=f"Of {len(prior.sources)} sources others stand for it at the moment.",
-        figures="",
-        informative=float(prior.gate.gain[i]),
-        informative_error=float(prior.gate.error[i]),
-        unusable=why_unusable(prior, i),
-        gain=gain,
-        interval=interval,
-        weight=history[-1][1],
-        weight_sd=float(next(reversed(weights.values()))[1][i]),
-        history=history,
-    )
-    trust = float(prior.gate.trust[i])
-    if gains is None and trust > 0:
-        return found
-    verdict, reason, figures = _judge(found, trust, target or "the target", little=says_little(source))
-    return replace(found, verdict=verdict, reason=reason, figures=figures)
+def judged(prior: AutoPrior, target: Dataset) -> list[tuple[Verdict, SourceRelation]]:
+    """The verdict on every source given these results, and what it rests on: the relation that is sure."""
+    kinds, found = (Verdict.RELATED, Verdict.UNRELATED, Verdict.REVERSED), []
+    with torch.no_grad():
+        related = relations(prior.alone, prior.inward(target), prior.agreement if target.n >= _LEAST_RESULTS else None)
+    for trust, relation in zip(prior.gate.trust.tolist(), related, strict=True):
+        sure = (kind for kind, probability in zip(kinds, relation, strict=True) if probability > _SURE)
+        verdict = Verdict.UNTESTED if target.n < _LEAST_RESULTS else next(sure, Verdict.UNKNOWN)
+        found.append((verdict if trust > 0 else Verdict.IGNORED, relation))
+    return found
 
 
-def verdict_by_weight(trust: float, weight: float, sd: float, before: float) -> Verdict:
-    """The verdict as far as the weight shows it; ``explain`` also asks how well the source predicted the target."""
-    if trust == 0:
-        return Verdict.IGNORED
-    if weight + sd < 0:  # upside down
-        return Verdict.USED
-    return Verdict.REDUCED if trust < _FULL_TRUST or abs(weight) <= _REDUCED_BELOW * before else Verdict.USED
+def _reason(found: SourceVerdict, trust: float, little: bool, target: str, results: int) -> str:
+    """The reason for a verdict; ``little``: the source has few rows for its inputs."""
+    small, same = f"{found.rows} rows say little on their own", found.relation
+    match found.verdict:
+        case Verdict.IGNORED if found.unusable is WhyUnusable.TOO_FEW:
+            return f"It has {found.rows} row{'s'[: found.rows - 1]}: too few to see whether it predicts itself."
+        case Verdict.IGNORED if found.unusable is WhyUnusable.CONSTANT:
+            return "All its results are the same: nothing shows what matters."
+        case Verdict.IGNORED:
+            itself = f"({found.informative:+.2f} ± {found.informative_error:.2f} nats per row)"
+            if little:
+                return f"Its {small}: its best point is tried, and nothing else is learnt from it {itself}."
+            return f"It does not predict itself better than a constant does {itself}."
+        case Verdict.RELATED:
+            others = "" if found.gain > 0 or found.trials > 0 else ", and so do others" if results > 1 else ""
+            return f"It shows what {target} shows ({_sure(same.same)}){others}."
+        case Verdict.REVERSED:
+            turned = "Is one of them minimised and the other maximised? It is used turned round."
+            return f"Where it is high {target} is low ({_sure(same.reversed)}). {turned}"
+        case Verdict.UNRELATED:
+            return f"What it shows is not found in {target} ({_sure(same.unrelated)}): drop it."
+        case Verdict.UNTESTED if trust >= _FULL_TRUST:
+            return "It predicts itself well."
+        case Verdict.UNTESTED:
+            return f"It counts for {trust:.0%}, for {f'its {small}' if little else 'it hardly predicts itself'}."
+    each = f"{same.same:.0%} related, {same.unrelated:.0%} unrelated, {same.reversed:.0%} upside down"
+    return f"After {results} results it is {each}."
 
 
-def _judge(found: SourceVerdict, trust: float, target: str, *, little: bool) -> tuple[Verdict, str, str]:
-    """The verdict, its reason and the figures behind it; ``little``: the source has few rows for its inputs."""
-    itself = f"{found.informative:+.2f} ± {found.informative_error:.2f} nats per row"
-    small = f"{found.rows} rows say little on their own" if little else ""
-    if found.unusable is WhyUnusable.TOO_FEW:
-        rows = f"{found.rows} row{'s'[: found.rows - 1]}"
-        return Verdict.IGNORED, f"It has {rows}: too few to see whether it predicts itself.", ""
-    if found.unusable is WhyUnusable.CONSTANT:
-        return Verdict.IGNORED, "All its results are the same: nothing shows what matters.", ""
-    if trust == 0 and small:
-        return Verdict.IGNORED, f"Its {small}: its best point is tried, and nothing else is learnt from it.", itself
-    if trust == 0:
-        return Verdict.IGNORED, "It does not predict itself better than a constant does.", itself
-    if found.interval is None and trust < _FULL_TRUST:
-        why = f"its {small}" if small else "it hardly predicts itself"
-        return Verdict.REDUCED, f"It counts for {trust:.0%}, for {why}; no result has tested it yet.", itself
-    if found.interval is None:
-        return Verdict.USED, "It predicts itself well; no result has tested it yet.", itself
-    low, high = found.interval
-    told = f"{found.gain:+.2f} nats per observation, 95 % interval {low:+.2f} to {high:+.2f}"
-    if high < 0:
-        return Verdict.IGNORED, f"What it says about {target} is worse than knowing nothing.", told
-    if low > 0 and found.upside_down:
-        return Verdict.USED, f"Upside down: where it is high {target} is low, which helps as much.", told
-    if low > 0:
-        return Verdict.USED, f"It helps to predict {target}.", told
-    if found.weight + 2 * found.weight_sd < 0:  # one surprise makes the interval wide, the weight none the less sure
-        reverse = f"where it is high {target} is low"
-        return Verdict.USED, f"Upside down: {reverse}; whether that helps to predict it is not sure yet.", told
-    if abs(found.weight) < _REDUCED_BELOW * found.history[0][1]:
-        return Verdict.REDUCED, f"It has not helped to predict {target} so far.", told
-    return Verdict.USED, f"Whether it helps to predict {target} is not sure yet.", told
+def _sure(probability: float) -> str:
+    return "more than 99 % sure" if probability > 0.99 else f"{probability:.0%} sure".replace("%", " %")
 
 
 def why_unusable(prior: AutoPrior, i: int) -> WhyUnusable | None:
@@ -441,25 +459,8 @@ def check_past(prior: Prior) -> Explanation:
     """The explanation before the first result, with the ``agreement`` of the sources with each other."""
     auto = auto_only(prior)
     found = explain(auto)
-    with torch.no_grad():
-        between = agreement(auto.alone.layers, auto.sources).numpy().copy()
+    between = agreement_of(auto.alone).numpy()
     unusable = [source.unusable for source in found.sources]
     between[[why is not None for why in unusable]] = math.nan
     between[:, [why in (WhyUnusable.CONSTANT, WhyUnusable.TOO_FEW) for why in unusable]] = math.nan
     return replace(found, agreement=between)
-
-
-def agreement(layers: Sequence[Layer], sources: Sequence[Dataset]) -> Float[Tensor, "s s"]:
-    """The correlation of source i's mean at source j's inputs with j's values; 1 on the diagonal, 0 of a flat mean.
-
-    Below 0 one source is the other upside down.
-    """
-    result = torch.eye(len(sources), dtype=torch.float64)
-    for i, layer in enumerate(layers):
-        for j, source in enumerate(sources):
-            if i != j:
-                mean, _ = layer.predict_marginal(source.X)
-                a, b = mean - mean.mean(), source.y - source.y.mean()
-                size = a.norm() * b.norm()
-                result[i, j] = a @ b / size if size > 0 else 0.0
-    return result

@@ -12,88 +12,21 @@ has a flat prior: contrasts y_i − y_1 are scored, and the first observation sc
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headstart.data.dataset import Dataset
-from headstart.gp.evidence import WeightedTerms
-from headstart.gp.fit import fit
-from headstart.gp.linalg import cholesky, solve_lower
-from headstart.models.model import TransferModel
-from headstart.models.star.independent import IndependentSources
-from headstart.models.star.weights import Integrated, SourceFacts, StarBeliefs, star_evidence
+from headstart.gp.linalg import solve_lower
 
 # Numbers of observations at which the hyperparameters behind the scores are refitted: often while every observation
 # tells much, then ever less often. The same for a run from the start and for one that was read from a file.
 REFITS = (1, *(size for k in range(1, 20) for size in (1 << k, 3 << (k - 1))))
 
-# Stars of one source each, which only explain, are refitted up to this many observations
-_LAST_REFIT_OF_ONE = 192
-_ELEMENTS = 1 << 24  # of the target's covariances under several sources that are in memory at once
-
 
 def refits_up_to(n: int) -> list[int]:
     """The refits that come before observation number n + 1 is scored."""
     return [refit for refit in REFITS if refit < n]
-
-
-def scores_alone(alone: IndependentSources, model: TransferModel, target: Dataset) -> Float[Tensor, "s n"]:
-    """The scores of every value of the target, in mapped units, under stars of one source each.
-
-    The stars have the kernel and the fit options of ``model``. At the target's inputs a source is a mean and a
-    covariance, whatever its size: so all stars are fitted in lockstep, each as it would be by itself.
-    """
-    n, s = target.n, len(alone.sources)
-    refits = [refit for refit in refits_up_to(n) if refit <= _LAST_REFIT_OF_ONE]
-    if not refits:
-        return target.y.new_zeros(s, n)
-    together = max(1, _ELEMENTS // n**2)
-    parts = (alone.some(range(start, min(start + together, s))) for start in range(0, s, together))
-    return torch.cat([_in_lockstep(part, model, target, refits) for part in parts])
-
-
-def _in_lockstep(
-    alone: IndependentSources, model: TransferModel, target: Dataset, refits: list[int]
-) -> Float[Tensor, "s n"]:
-    """The scores under each of these sources, fitted in lockstep."""
-    weighting, n_sources = Integrated(), len(alone.sources)
-    scores = target.y.new_zeros(n_sources, target.n)
-    means, covs = _priors_at(alone, weighting, target.X)
-    X = target.X.expand(n_sources, -1, -1)
-    target = replace(target, categories=target.categories or alone.sources[0].categories)
-    for refit, end in zip(refits, [*refits[1:], target.n], strict=True):
-        units = alone.units.completed(target.head(refit))
-        inward = units.inward(target.head(end))
-        error_var = None if inward.error_var is None else inward.error_var.expand(n_sources, -1)
-        inward = replace(inward, X=X[:, :end], y=inward.y.expand(n_sources, -1), error_var=error_var)
-        terms = WeightedTerms(means[:, None, :refit], covs[:, None, :refit, :refit], weighting.coefficients)
-        evidence = star_evidence(inward.head(refit), model.kernel, terms)
-        theta, _ = fit(evidence, model.fit, seed=refit, task="target", batch_shape=torch.Size([n_sources]))
-        own, omega = evidence.params(theta), evidence.omega(theta)
-        K = omega.square().unsqueeze(-1) * covs[:, :end, :end]
-        K = K + own.outputscale[:, None, None] * model.kernel(target.X[:end], target.X[:end], own.lengthscale)
-        noise = own.noise_var.unsqueeze(-1) + (0.0 if error_var is None else error_var)
-        K = K + torch.diag_embed(noise.expand(inward.y.shape))
-        L = cholesky(K, of="The covariance of the target's observations")
-        z = solve_lower(L, (inward.y - omega * means[:, :end]).unsqueeze(-1)).squeeze(-1)
-        scores[:, refit:end] = scores_of(L, z)[:, refit:] - units.scale.log().unsqueeze(-1)
-    return scores
-
-
-def _priors_at(
-    alone: IndependentSources, weighting: Integrated, X: Float[Tensor, "n d"]
-) -> tuple[Float[Tensor, "s n"], Float[Tensor, "s n n"]]:
-    """Prior mean and covariance of the target at X under a star of each source, at amplitude 1."""
-    means, covs = [], []
-    for member, spread in zip(alone.members, alone.spread.unsqueeze(-1), strict=True):
-        below = StarBeliefs((member,), weighting.unit(SourceFacts(spread, torch.ones_like(spread))))
-        at = below.at(X)
-        means.append(at.mean)
-        covs.append(below.cov(at, at))
-    return torch.stack(means), torch.stack(covs)
 
 
 def scores_of(L: Float[Tensor, "*b n n"], z: Float[Tensor, "*b n"]) -> Float[Tensor, "*b n"]:

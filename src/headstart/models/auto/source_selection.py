@@ -43,7 +43,7 @@ def selected_sources(alone: IndependentSources, seen: Dataset | None = None) -> 
     if seen is None or seen.n < AUTO_TUNING.few_results:
         return _selected(alone, _drawn(trust, most))
     first, inward = _drawn(trust, most // 2), alone.units.completed(seen).inward(seen)
-    alike = _correlation(means_at(alone.members, inward.X), inward.y)
+    alike = correlation(means_at(alone.members, inward.X), inward.y)
     alike = alike.masked_fill(first | (trust <= 0), -torch.inf)
     best = alike.topk(most - most // 2, dim=-1)
     more = torch.zeros_like(first).scatter(-1, best.indices, best.values > -torch.inf)
@@ -66,7 +66,7 @@ def _selected(alone: IndependentSources, mask: Bool[Tensor, "*b s"]) -> Independ
     return alone.some(index.tolist(), (alone.trust * mask)[..., index])
 
 
-def _correlation(shapes: Float[Tensor, "*b s n"], y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b s"]:
+def correlation(shapes: Float[Tensor, "*b s n"], y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b s"]:
     """The correlation of every source's means with the results; 0 where one of both does not vary."""
     a = shapes - shapes.mean(-1, keepdim=True)
     b = (y - y.mean(-1, keepdim=True)).unsqueeze(-2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import replace
 
 import pytest
 import torch
@@ -14,11 +14,9 @@ from headstart import AUTO, GPBO, SHGP, STAR, Dataset, InputError
 from headstart.data.descriptors import Descriptors
 from headstart.data.ranges import Choices, FloatRange
 from headstart.data.space import Space
-from headstart.gp.evidence import GaussianEvidence
-from headstart.gp.fit import fit
 from headstart.gp.hyperparameters import GPParams
 from headstart.gp.kernels import Kernel
-from headstart.models.auto import scores
+from headstart.gp.lbfgs import Minimization
 from headstart.models.auto.auto import Auto, AutoPrior
 from headstart.models.auto.candidates import Candidate
 from headstart.models.auto.explanation import (
@@ -26,14 +24,14 @@ from headstart.models.auto.explanation import (
     SourceVerdict,
     Verdict,
     WhyUnusable,
-    _judge,
-    agreement,
+    _reason,
     auto_only,
     explain,
+    judged,
     posterior_weights,
     says_little,
 )
-from headstart.models.auto.scores import refits_up_to
+from headstart.models.auto.relation import SourceRelation, agreement_of
 
 
 def _hill(X: Tensor) -> Tensor:
@@ -127,10 +125,9 @@ def test_without_results_weights_are_the_priors(prior: AutoPrior) -> None:
 
 def test_agreement_is_a_correlation(prior: AutoPrior) -> None:
     """1 on the diagonal, high where two show the same, negative where one is upside down, in any units."""
-    with torch.no_grad():
-        found = agreement(prior.alone.layers, prior.sources)
-        stretched = [Dataset(s.X, 5 * s.y + 100) for s in prior.sources]
-        again = agreement(prior.alone.layers, stretched)
+    found = agreement_of(prior.alone)
+    stretched = tuple(Dataset(s.X, 5 * s.y + 100) for s in prior.sources)
+    again = agreement_of(replace(prior.alone, sources=stretched))
     assert found.diagonal().tolist() == [1, 1, 1, 1]
     assert found[0, 1] < -0.9
     assert found[1, 0] < -0.9
@@ -144,12 +141,11 @@ def test_a_mean_that_is_flat_agrees_with_nobody() -> None:
     sources = [Dataset(X, _hill(X)), Dataset(X, torch.full((12,), 3.0, dtype=torch.float64))]
     prior = AUTO.learn(sources)
     assert isinstance(prior, AutoPrior)
-    with torch.no_grad():
-        assert agreement(prior.alone.layers, sources).tolist() == [[1, 0], [0, 1]]
+    assert agreement_of(prior.alone).tolist() == [[1, 0], [0, 1]]
 
 
 def test_before_the_first_result_only_the_gate_speaks(prior: AutoPrior) -> None:
-    """A source that predicts itself is used, not tested yet; noise is ignored. There is no gain and no interval."""
+    """Noise is ignored; of a source that predicts itself nothing else is known yet, and nothing was left out."""
     explanation = explain(prior)
     assert explanation.n_observations == 0
     verdicts = {s.name: s for s in explanation.sources}
@@ -157,81 +153,96 @@ def test_before_the_first_result_only_the_gate_speaks(prior: AutoPrior) -> None:
     assert "does not predict itself" in verdicts["noise"].reason
     for name in ("like it", "upside down", "another"):
         s = verdicts[name]
-        assert s.verdict is Verdict.USED
-        assert "no result has tested it" in s.reason
-        assert (s.gain, s.interval) == (0.0, None)
+        assert s.verdict is Verdict.UNTESTED
+        assert s.explained == "It predicts itself well."
+        assert math.isnan(s.gain)
+        assert math.isnan(s.trials)
         assert s.history == ((0, s.weight),)
 
 
-def test_results_tell_the_sources_apart(explained: Explanation) -> None:
-    """Likeness has a positive weight, its reverse a negative one, and both predict better than the other source."""
+def test_results_tell_the_sources_apart(explained: Explanation, prior: AutoPrior) -> None:
+    """Each is what it is, whatever its units; weights go the same way, and leaving out what is related costs."""
     by_name = {s.name: s for s in explained.sources}
+    assert {name: s.verdict for name, s in by_name.items()} == {
+        "like it": Verdict.RELATED,
+        "upside down": Verdict.REVERSED,
+        "noise": Verdict.IGNORED,
+        "another": Verdict.UNKNOWN,
+    }
+    assert by_name["another"].relation.unrelated > 0.5
     assert by_name["like it"].weight > 0
     assert by_name["upside down"].weight < 0
     assert by_name["noise"].weight == 0
-    assert by_name["like it"].verdict is Verdict.USED
-    assert by_name["upside down"].verdict is Verdict.USED
-    assert by_name["noise"].verdict is Verdict.IGNORED
-    assert min(by_name["like it"].gain, by_name["upside down"].gain) > by_name["another"].gain
+    assert by_name["like it"].gain > 0 > by_name["another"].gain
+    assert explained.named(Verdict.REVERSED) == ("upside down",)
+    assert "is the direction right? upside down" in str(explained)
+    X = points(9, seed=10)
+    assert [verdict for verdict, _ in judged(prior, Dataset(X, _hill(X)))] == [s.verdict for s in explained.sources]
 
 
-def test_a_verdict_follows_from_its_numbers(explained: Explanation, prior: AutoPrior) -> None:
-    """Ignored: not trusted, or an interval below 0; down-weighted: not surely helpful, and half of its weight lost."""
-    for s, let_in in zip(explained.sources, prior.gate.open.tolist(), strict=True):
-        assert s.interval is not None
-        low, high = s.interval
-        assert low < s.gain < high
-        assert s.gain == pytest.approx((low + high) / 2)
-        lowered = abs(s.weight) < 0.5 * s.history[0][1]
-        expected = (
-            Verdict.IGNORED if not let_in or high < 0 else Verdict.REDUCED if low <= 0 and lowered else Verdict.USED
-        )
-        assert s.verdict is expected
-        assert s.reason[0].isupper()
-        assert s.reason.endswith(".")
+def test_one_surprise_does_not_turn_a_verdict(prior: AutoPrior) -> None:
+    """Any one of ten results may be far off, either way: what is related is not called anything else, nor unknown."""
+    X = points(10, seed=10)
+    y = _hill(X)
+    for i in range(len(y)):
+        for by in (-5.0, 5.0):
+            spoilt = y.clone()
+            spoilt[i] += by * float(y.std())
+            like, turned, _, other = (verdict for verdict, _ in judged(prior, Dataset(X, spoilt)))
+            assert like in (Verdict.RELATED, Verdict.UNKNOWN)
+            assert turned in (Verdict.REVERSED, Verdict.UNKNOWN)
+            assert other in (Verdict.UNRELATED, Verdict.UNKNOWN)
+
+
+def _found(verdict: Verdict, relation: SourceRelation, gain: float, trials: float, rows: int = 20) -> SourceVerdict:
+    unusable = WhyUnusable.LITTLE if verdict is Verdict.IGNORED else None
+    return SourceVerdict("it", rows, verdict, "", 1.0, 0.1, unusable, relation, gain, trials, 0.3, 0.2, ((0, 0.3),))
 
 
 @pytest.mark.parametrize(
-    ("trust", "interval", "weight", "verdict", "reason"),
+    ("verdict", "relation", "reason"),
     [
-        (0.0, (0.1, 0.5), 0.9, Verdict.IGNORED, "does not predict itself"),
-        (0.4, None, 0.3, Verdict.REDUCED, "counts for 40%"),
-        (1.0, None, 0.3, Verdict.USED, "no result has tested it yet"),
-        (1.0, (-0.5, -0.1), 0.9, Verdict.IGNORED, "worse than knowing nothing"),
-        (1.0, (0.1, 0.5), 0.1, Verdict.USED, "It helps to predict"),
-        (1.0, (0.1, 0.5), -0.9, Verdict.USED, "Upside down"),
-        (1.0, (-0.1, 0.5), 0.9, Verdict.USED, "not sure yet"),
-        (1.0, (-0.1, 0.5), -0.9, Verdict.USED, "Upside down: where it is high the target is low; whether"),
-        (1.0, (-0.1, 0.5), -0.3, Verdict.USED, "Whether it helps to predict the target is not sure yet"),
-        (1.0, (-0.5, -0.1), -0.9, Verdict.IGNORED, "worse than knowing nothing"),
-        (1.0, (-0.1, 0.5), 0.1, Verdict.REDUCED, "has not helped"),
-        (1.0, (-0.5, 0.1), -0.1, Verdict.REDUCED, "has not helped"),
+        (Verdict.RELATED, SourceRelation(0.97, 0.02, 0.01), "It shows what the target shows (97 % sure)"),
+        (Verdict.RELATED, SourceRelation(0.9999, 0.0, 0.0001), "(more than 99 % sure)"),
+        (Verdict.REVERSED, SourceRelation(0.01, 0.02, 0.97), "Where it is high the target is low (97 % sure)"),
+        (Verdict.UNRELATED, SourceRelation(0.01, 0.97, 0.02), "not found in the target (97 % sure): drop it"),
+        (Verdict.UNKNOWN, SourceRelation(0.5, 0.3, 0.2), "it is 50% related, 30% unrelated, 20% upside down"),
     ],
 )
-def test_a_verdict_waits_for_evidence(
-    trust: float, interval: tuple[float, float] | None, weight: float, verdict: Verdict, reason: str
-) -> None:
-    """Help is claimed of an interval above 0, harm of one below; in between, whether half the weight (0.3) is left."""
-    gain = 0.0 if interval is None else sum(interval) / 2
-    numbers = (1.0, 0.1, None, gain, interval, weight, 0.2, ((0, 0.3),))
-    found, told, figures = _judge(
-        SourceVerdict("it", 20, Verdict.USED, "", "", *numbers), trust, "the target", little=False
-    )
-    assert found is verdict
-    assert reason in told
-    assert "nats per" in figures
+def test_a_sentence_says_what_its_numbers_say(verdict: Verdict, relation: SourceRelation, reason: str) -> None:
+    """The probability of the verdict, and whether it would have been worse or better without, later or sooner."""
+    for gain, come in ((0.2, "0.2 worse"), (-0.2, "0.2 better"), (0.0, "predicted as well")):
+        for trials, when in ((2.0, "2 trials later"), (-1.0, "1 trial sooner"), (0.0, "at the same trial")):
+            found = _found(verdict, relation, gain, trials)
+            told = _reason(found, 1.0, False, "the target", 9)
+            assert reason in told
+            assert ("so do others" in told) == (verdict is Verdict.RELATED and gain <= 0 and trials <= 0)
+            if gain or trials:
+                assert come in found.without
+                assert when in found.without
+            else:
+                assert found.without == "Left out, nothing would have changed."
+
+
+def test_without_a_result_a_source_counts_as_far_as_it_predicts_itself() -> None:
+    """And a small one for less."""
+    found = _found(Verdict.UNTESTED, SourceRelation(0.5, 0.3, 0.2), math.nan, math.nan)
+    assert _reason(found, 0.4, False, "the target", 0) == "It counts for 40%, for it hardly predicts itself."
+    assert "20 rows say little on their own" in _reason(found, 0.4, True, "the target", 1)
+    assert "It predicts itself well" in _reason(found, 1.0, False, "the target", 1)
 
 
 def test_candidates_without_weights_can_be_explained() -> None:
-    """A chain and a plain process: no source has a weight, and verdicts follow from what each adds."""
+    """A chain and a plain process: no source has a weight, and none can be left out; verdicts need neither."""
     model = Auto(candidates=(Candidate("past", SHGP, 0.7), Candidate("scratch", GPBO, 0.3)))
     X = points(20, seed=0)
     prior = model.learn([Dataset(X, _hill(X), "one"), Dataset(X, -_hill(X), "other")])
     assert isinstance(prior, AutoPrior)
-    Z = points(6, seed=3)
+    Z = points(9, seed=3)
     one, other = explain(prior, Dataset(Z, _hill(Z))).sources
     assert math.isnan(one.weight)
-    assert min(one.gain, other.gain) > 0
+    assert math.isnan(one.gain)
+    assert (one.verdict, other.verdict) == (Verdict.RELATED, Verdict.REVERSED)
 
 
 def test_few_rows_are_called_few_and_not_noise() -> None:
@@ -240,9 +251,9 @@ def test_few_rows_are_called_few_and_not_noise() -> None:
     assert says_little(Dataset(X, _hill(X)))
     X = points(15, seed=0)
     assert not says_little(Dataset(X, _hill(X)))
-    numbers = (0.1, 0.2, WhyUnusable.LITTLE, 0.0, None, 0.0, 0.1, ((0, 0.3),))
-    ignored, told, _ = _judge(SourceVerdict("it", 12, Verdict.USED, "", "", *numbers), 0.0, "the target", little=True)
-    assert ignored is Verdict.IGNORED
+    told = _reason(
+        _found(Verdict.IGNORED, SourceRelation(0.5, 0.3, 0.2), 0.0, 0.0, rows=12), 0.0, True, "the target", 0
+    )
     assert "12 rows say little" in told
     assert "best point is tried" in told
 
@@ -280,10 +291,27 @@ def test_the_history_begins_with_the_prior_and_ends_now(explained: Explanation, 
 
 
 def test_an_explanation_can_be_read(explained: Explanation) -> None:
-    """A line per source, and one for the candidates."""
-    *lines, last = str(explained).splitlines()
+    """A line per source, one on whose direction looks wrong, and one for the candidates; a notebook has a table."""
+    *lines, direction, last = str(explained).splitlines()
     assert [line.split(":")[0] for line in lines] == ["like it", "upside down", "noise", "another"]
+    assert direction == "is the direction right? upside down"
     assert last.startswith("believed after 9 observations: kin ")
+    table = explained._repr_html_()
+    assert table.count("<tr>") == 5
+    assert f"{last}</p>" in table
+    named = replace(explained, sources=tuple(replace(s, name="<b> & co") for s in explained.sources))
+    assert "<b>" not in named._repr_html_()
+    assert "&lt;b&gt; &amp; co" in named._repr_html_()
+
+
+def test_the_numbers_are_a_table(explained: Explanation) -> None:
+    """A row per source, with the three probabilities, which sum to 1."""
+    frame = explained.to_frame()
+    assert frame["verdict"].tolist() == [str(s.verdict) for s in explained.sources]
+    assert frame[["related", "unrelated", "upside_down"]].sum(axis=1).tolist() == pytest.approx([1, 1, 1, 1])
+    assert frame["upside_down"][1] > 0.95
+    assert frame["gain"].tolist() == [s.gain for s in explained.sources]
+    assert frame.attrs["observations"] == 9
 
 
 def test_a_batch_of_problems_is_refused() -> None:
@@ -295,22 +323,15 @@ def test_a_batch_of_problems_is_refused() -> None:
         explain(prior)
 
 
-def test_nothing_is_fitted_twice_to_explain(prior: AutoPrior, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What AUTO fitted to the target is at hand: the sources are fitted on their own, all at once at every refit."""
+def test_nothing_is_fitted_to_explain(prior: AutoPrior, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What AUTO fitted to the target is at hand."""
     x = points(6, seed=9)
     target = Dataset(x, _hill(x))
     fresh = auto_only(prior.model.learn(prior.sources))
     fresh.condition()
     posterior = fresh.condition(target)
-    fits: list[tuple[int, int]] = []
-
-    def counted(evidence: GaussianEvidence, *args: Any, **options: Any) -> Any:
-        fits.append((evidence.n_observations, evidence.n_problems))
-        return fit(evidence, *args, **options)
-
-    monkeypatch.setattr(scores, "fit", counted)
+    monkeypatch.setattr(Minimization, "run", lambda _: pytest.fail("There was a fit."))
     cached = {kind: len(entries) for kind, entries in fresh._cache._kinds.items()}
     again, given = explain(fresh, target), explain(fresh, target, posterior=posterior)
     assert {kind: len(entries) for kind, entries in fresh._cache._kinds.items()} == cached
-    assert fits == [(n, len(fresh.sources)) for n in refits_up_to(6)] * 2
     assert again == given

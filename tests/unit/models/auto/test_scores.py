@@ -7,13 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 import torch
-from tests.direct import dense_scores, prequential, star_of
-from tests.problems import item_of, params_for, points, quick, transfer_problem
+from tests.direct import dense_scores
+from tests.problems import item_of, params_for, transfer_problem
 from torch import Tensor
 
-from headstart import AUTO, FAMILY, Dataset
-from headstart.models.auto.explanation import auto_only
-from headstart.models.auto.scores import REFITS, refits_up_to, scores_alone, scores_of
+from headstart import FAMILY, Dataset
+from headstart.models.auto.scores import REFITS, refits_up_to, scores_of
 from headstart.models.chain.layer import Layer
 
 PROBLEM = transfer_problem(n_target=7)
@@ -100,51 +99,3 @@ def test_a_value_is_scored_by_a_fit_that_has_not_seen_it() -> None:
     assert refits_up_to(9) == [1, 2, 3, 4, 6, 8]
     assert refits_up_to(8)[-1] == 6
     assert list(REFITS) == sorted(set(REFITS))
-
-
-# ── every source alone ────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _awkward_sources(d: int) -> list[Dataset]:
-    """Of several sizes; one is constant, one does not know the last input, one has a single row."""
-    found = []
-    for i, n in enumerate((12, 12, 7, 9, 1)):
-        X = points(n, d=d, seed=i)
-        y = (3 + i) * (X - 0.2 * i).square().sum(-1) if i != 2 else torch.full((n,), 2.0, dtype=torch.float64)
-        found.append(Dataset(X, y, unseen=(d - 1,) if i == 3 else ()))
-    return found
-
-
-@pytest.mark.parametrize("n", [0, 1, 2, 7, 13])
-def test_sources_in_lockstep_score_as_each_does_alone(n: int) -> None:
-    """What a star of one source says of the target, fitted for itself at every refit."""
-    prior = auto_only(quick(AUTO).learn(_awkward_sources(3)))
-    X = points(n, d=3, seed=20)
-    target = prior.inward(Dataset(X, 2 * (X - 0.3).square().sum(-1)))
-    with torch.no_grad():
-        together = scores_alone(prior.alone, prior.model, target)
-        alone = [prequential(star_of(prior, i), target) for i in range(5)]
-    torch.testing.assert_close(together, torch.stack(alone), rtol=0, atol=1e-8)
-
-
-def test_where_no_source_has_a_scale_the_target_gives_it() -> None:
-    """All sources are constant and alike: the units of a refit are those of the values it has seen."""
-    X = points(6, d=2, seed=0)
-    prior = auto_only(quick(AUTO).learn([Dataset(X, torch.ones(6, dtype=torch.float64))] * 2))
-    target = Dataset(points(6, d=2, seed=3), 100 * points(6, d=1, seed=4)[:, 0])
-    with torch.no_grad():
-        together = scores_alone(prior.alone, prior.model, prior.inward(target))
-        alone = [prequential(star_of(prior, i), prior.inward(target)) for i in range(2)]
-    torch.testing.assert_close(together, torch.stack(alone), rtol=0, atol=1e-8)
-
-
-def test_categories_share_a_lengthscale_there_too() -> None:
-    """The levels of a category are columns with one lengthscale."""
-    X = torch.cat([points(14, d=1, seed=0), torch.eye(2, dtype=torch.float64).repeat(7, 1)], dim=-1)
-    y = X[:, 0].sin() + X[:, 1]
-    prior = auto_only(quick(AUTO).learn([Dataset(X, y, categories=((1, 2),)), Dataset(X, -y, categories=((1, 2),))]))
-    target = Dataset(X[:6], X[:6, 0].cos() + X[:6, 1], categories=((1, 2),))
-    with torch.no_grad():
-        together = scores_alone(prior.alone, prior.model, prior.inward(target))
-        alone = [prequential(star_of(prior, i), prior.inward(target)) for i in range(2)]
-    torch.testing.assert_close(together, torch.stack(alone), rtol=0, atol=1e-8)

@@ -137,25 +137,27 @@ def test_the_table_has_a_row_per_source_with_the_numbers_of_its_verdict() -> Non
     for row, source, share in zip(frame.itertuples(), reasons.sources, reasons.shares[-1], strict=False):
         assert (row.verdict, row.reason) == (source.verdict.value, source.explained)
         assert (row.weight, row.weight_sd, row.gain) == (source.weight, source.weight_sd, source.gain)
-        assert (row.gain_low, row.gain_high) == source.interval
+        assert (row.related, row.unrelated, row.upside_down) == source.relation
+        assert row.trials == source.trials
         assert (row.informative, row.share) == (source.informative, float(share))
     assert frame.attrs == {"observations": 6, "believed": reasons.candidates}
 
 
 @pytest.mark.parametrize("results", [0, 1, 2])
 def test_what_is_not_known_yet_is_nan_and_said(results: int) -> None:
-    """Without a point there is no share, before the second result no gain, before the fourth no interval."""
+    """Without a point there is no share, before the second result nothing that a source could be left out of."""
     reasons = explain(_named(), LATER.head(results) if results else Dataset.empty(2), BOTTOM[:0])
     frame = reasons.to_frame()
-    assert frame["gain"].isna().all() == (results < 2)
-    assert frame[["gain_low", "gain_high", "share"]].isna().all(axis=None)
-    assert frame[["weight", "weight_sd", "informative"]].notna().all(axis=None)
+    assert frame[["gain", "trials"]].isna().all(axis=None) == (results < 2)
+    assert frame["verdict"].tolist() == ["not tested yet" if results < 2 else "not known yet", "ignored"]
+    assert frame["share"].isna().all()
+    assert frame[["weight", "weight_sd", "informative", "related", "upside_down"]].notna().all(axis=None)
     *_, believed, rests = str(reasons).splitlines()
     assert believed.startswith(f"believed after {results} observations: kin ")
-    assert believed.endswith("yet)" if results == 0 else "not known before 4 observations)")
+    assert believed.endswith("yet)") == (results == 0)
     assert rests == "rests on: not known yet, for no point was suggested or asked about"
 
 
 def test_what_is_known_is_not_said_to_be_unknown() -> None:
-    """With four results and a point nothing is missing."""
-    assert "not known" not in str(explain(_named(), LATER.head(4), BOTTOM))
+    """With six results and a point nothing is missing."""
+    assert "not known" not in str(explain(_named(), LATER, BOTTOM))

@@ -1,0 +1,1 @@
+"""Are the verdicts on sources right? Pasts of which it is known what each source is worth."""
