@@ -61,7 +61,7 @@ FITTING = (
     "models/star/weights.py",
     "models/auto/likeness.py",
 )
-FINGERPRINT = "2:134598a45b4cdbd2"
+FINGERPRINT = "3:33d8aa50346b665a"
 
 
 def fingerprint() -> str:

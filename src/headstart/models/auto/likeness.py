@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -30,7 +30,7 @@ from headstart.gp.hyperparameters import Layout, ThetaPrior
 from headstart.gp.kernels import Kernel
 from headstart.gp.threads import single_thread
 from headstart.models.chain.beliefs import ExactBeliefs
-from headstart.models.fitcache import Arrays, fit_key
+from headstart.models.fitcache import Arrays, fit_key, values_of
 from headstart.models.learning import LearnContext, count_in_words
 from headstart.models.star.independent import IndependentSources, exact_beliefs, rows_pooled
 from headstart.models.star.star import Star
@@ -71,7 +71,7 @@ def likeness(
         return Likeness(trust.new_tensor(AUTO_TUNING.own_share).expand(*trust.shape[:-1], 1), chances)
     cache, key = context.cache, ""
     if cache is not None:
-        params = [getattr(layer.params, f.name).tolist() for layer in alone.layers for f in fields(layer.params)]
+        params = values_of([layer.params for layer in alone.layers])
         options = (kernel, tuple(candidates), tuple(believed), trust.tolist(), AUTO_TUNING)
         key = fit_key("likeness", alone.sources, *options, params)
         if (found := cache.get(key, lambda arrays: _from_arrays(arrays, trust, chances.shape))) is not None:
@@ -194,9 +194,10 @@ def _evidences(
     k = len(tried)
     scale = next(w.coefficients for w in (star.weighting for star in tried if star) if isinstance(w, Integrated))
     terms = WeightedTerms(torch.cat(means).unsqueeze(1), torch.cat(covs).unsqueeze(1), scale)
-    known = source.error_var if source.error_var is None else source.error_var.expand(k, *b, n)
-    repeated = replace(source, X=source.X.expand(k, *b, n, -1), y=source.y.expand(k, *b, n), error_var=known)
-    evidence = star_evidence(repeated, kernel, terms)
+    evidence = star_evidence(source.repeated(k), kernel, terms)
     theta, report = fit(evidence, _QUICK, seed=i, task=f"source {i}", batch_shape=torch.Size([k * P]))
     best = report.objective.gather(-1, report.best.unsqueeze(-1)).squeeze(-1)
-    return (-n * best).reshape(k, *b).movedim(0, -1), theta.reshape(k, *b, -1).movedim(0, -2), evidence.layout
+    # shifts of batches, the last entry, are not those of every source
+    layout = Layout(tuple(slot for slot in evidence.layout.slots if slot.name != "batch_var"))
+    theta = theta[..., : layout.size]
+    return (-n * best).reshape(k, *b).movedim(0, -1), theta.reshape(k, *b, -1).movedim(0, -2), layout

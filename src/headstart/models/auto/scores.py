@@ -6,7 +6,8 @@ Cholesky factor L of K and z = L⁻¹ r hold every prediction of an observation 
     log p(y_i | y_1 … y_{i−1}) = −½ z_i² − log L_ii − ½ log 2π
 
 The level of a task says nothing about which model is right, and models differ in the level they expect. So the offset
-has a flat prior: contrasts y_i − y_1 are scored, and the first observation scores 0.
+has a flat prior: contrasts y_i − y_1 are scored, and the first observation scores 0. Shifts of batches are in K, so
+that a value of a new batch is predicted with their variance; which batch is the present one makes no difference.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from headstart.data.dataset import Dataset
 from headstart.gp.evidence import WeightedTerms
 from headstart.gp.fit import fit
 from headstart.gp.linalg import cholesky, solve_lower
+from headstart.models.chain.layer import shifts_of
 from headstart.models.model import TransferModel
 from headstart.models.star.independent import IndependentSources
 from headstart.models.star.weights import Integrated, SourceFacts, StarBeliefs, star_evidence
@@ -62,21 +64,19 @@ def _in_lockstep(
     weighting, n_sources = Integrated(), len(alone.sources)
     scores = target.y.new_zeros(n_sources, target.n)
     means, covs = _priors_at(alone, weighting, target.X)
-    X = target.X.expand(n_sources, -1, -1)
     target = replace(target, categories=target.categories or alone.sources[0].categories)
     for refit, end in zip(refits, [*refits[1:], target.n], strict=True):
         units = alone.units.completed(target.head(refit))
-        inward = units.inward(target.head(end))
-        error_var = None if inward.error_var is None else inward.error_var.expand(n_sources, -1)
-        inward = replace(inward, X=X[:, :end], y=inward.y.expand(n_sources, -1), error_var=error_var)
+        inward = units.inward(target.head(end)).repeated(n_sources)
         terms = WeightedTerms(means[:, None, :refit], covs[:, None, :refit, :refit], weighting.coefficients)
         evidence = star_evidence(inward.head(refit), model.kernel, terms)
         theta, _ = fit(evidence, model.fit, seed=refit, task="target", batch_shape=torch.Size([n_sources]))
         own, omega = evidence.params(theta), evidence.omega(theta)
         K = omega.square().unsqueeze(-1) * covs[:, :end, :end]
         K = K + own.outputscale[:, None, None] * model.kernel(target.X[:end], target.X[:end], own.lengthscale)
-        noise = own.noise_var.unsqueeze(-1) + (0.0 if error_var is None else error_var)
-        K = K + torch.diag_embed(noise.expand(inward.y.shape))
+        noise = own.noise_var.unsqueeze(-1) + (0.0 if inward.error_var is None else inward.error_var)
+        K, shifts = K + torch.diag_embed(noise.expand(inward.y.shape)), shifts_of(inward, own)
+        K = K if shifts is None else K + shifts
         L = cholesky(K, of="The covariance of the target's observations")
         z = solve_lower(L, (inward.y - omega * means[:, :end]).unsqueeze(-1)).squeeze(-1)
         scores[:, refit:end] = scores_of(L, z)[:, refit:] - units.scale.log().unsqueeze(-1)

@@ -63,9 +63,9 @@ class StarPrior(Prior):
         terms = self.model.weighting.terms(selected.members, facts, located, b)
         evidence = star_evidence(fitted_on, self.model.kernel, terms)
         options = options if begin is None else fit_of_long(options)
-        theta, report = fit(
-            evidence, options, seed=seed, task="target", batch_shape=b, prior=self.expected, warm_start=begin
-        )
+        prior = evidence.layout.prior(b.numel(), self.expected)
+        begin = None if begin is None else evidence.layout.completed(begin)  # shifts may be new
+        theta, report = fit(evidence, options, seed=seed, task="target", batch_shape=b, prior=prior, warm_start=begin)
         theta = theta.reshape(b.numel(), -1)
         own, omega = evidence.params(theta, b), evidence.omega(theta)
         weights = self.model.weighting.weights(omega.reshape(*b, -1), facts)
