@@ -170,8 +170,11 @@ class Dataset:
         Returns:
             A data set with one more leading dimension.
         """
-        own = {name: getattr(self, name) for name in ("X", "y", "error_var", "batch", "present")}
-        return replace(self, **{name: t if t is None else t.expand(k, *t.shape) for name, t in own.items()})
+        own: dict[str, Any] = {}
+        for name in ("X", "y", "error_var", "batch", "present"):
+            value = getattr(self, name)
+            own[name] = None if value is None else value.expand(k, *value.shape)
+        return replace(self, **own)
 
     def with_data(self, X: Tensor, y: Tensor, error_var: Tensor | None = None, batch: Tensor | None = None) -> Dataset:
         """Other observations of the same task.

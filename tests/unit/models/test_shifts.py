@@ -115,7 +115,7 @@ def test_standardised_residuals_know_no_shifts() -> None:
 
 def test_a_posterior_remembers_the_batches_of_its_data() -> None:
     """What is fantasised is of the present batch."""
-    posterior = replace(SHIFTED, target=replace(SHIFTED.target, present=5.0)).posterior(quick(SHGP))
+    posterior = replace(SHIFTED, target=replace(SHIFTED.target, present=tensor(5.0))).posterior(quick(SHGP))
     data = observed(posterior)
     assert data.batch is not None
     assert data.present is not None
@@ -131,7 +131,7 @@ def test_a_posterior_remembers_the_batches_of_its_data() -> None:
 def test_what_is_kept_is_kept_with_the_batches() -> None:
     """Other batches, or another present one, are another target, in memory and in the cache of fits."""
     target = SHIFTED.target
-    others = [target, replace(target, batch=None, present=None), replace(target, present=7.0)]
+    others = [target, replace(target, batch=None, present=None), replace(target, present=tensor(7.0))]
     others.append(replace(target, batch=tensor([0.0] * 6 + [2.0])))
     assert len({fit_key("level", [task]) for task in others}) == 4
     cache, made = TargetCache(), []

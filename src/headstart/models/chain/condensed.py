@@ -219,7 +219,8 @@ def _shift_factor(data: Dataset, params: GPParams) -> Float[Tensor, "*b n k"]:
     of_batch = (data.batch.unsqueeze(-1) == names) & (data.batch != data.present.unsqueeze(-1)).unsqueeze(-1)
     # the shifts of the k batches against the present one have the covariance batch_var · (I + 1 1ᵀ)
     together = torch.eye(len(names), dtype=data.y.dtype, device=data.y.device) + 1.0
-    return params.batch_var.sqrt()[..., None, None] * (of_batch.to(data.y) @ torch.linalg.cholesky(together))
+    Q: Tensor = params.batch_var.sqrt()[..., None, None] * (of_batch.to(data.y) @ torch.linalg.cholesky(together))
+    return Q
 
 
 def _blocks(n: int) -> Iterator[slice]:

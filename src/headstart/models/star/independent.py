@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import itemgetter
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -175,7 +176,7 @@ def _fit_group(
 
 def _stacked(sources: tuple[Dataset, ...]) -> Dataset:
     """Sources of one size as a batch of problems."""
-    together = {}
+    together: dict[str, Any] = {}
     for what in ("X", "y", "error_var", "batch", "present"):
         values = [getattr(source, what) for source in sources]
         together[what] = None if values[0] is None else torch.stack(values)
