@@ -194,8 +194,9 @@ class ThetaPrior:
 
 
 def _completed(first: Float[Tensor, "P k"], general: Float[Tensor, "p"]) -> Float[Tensor, "P p"]:
-    """The first entries of every row with those of the general one behind them."""
-    return torch.cat([first, general[first.shape[-1] :].to(first).expand(len(first), -1)], dim=-1)
+    """The first entries of every row, as many as there are to be, with those of the general one behind them."""
+    known, rest = first[:, : len(general)], general[first.shape[-1] :].to(first)
+    return torch.cat([known, rest.expand(len(first), -1)], dim=-1)
 
 
 @dataclass(frozen=True, slots=True)

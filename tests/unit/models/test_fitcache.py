@@ -61,7 +61,7 @@ FITTING = (
     "models/star/weights.py",
     "models/auto/likeness.py",
 )
-FINGERPRINT = "3:33d8aa50346b665a"
+FINGERPRINT = "3:408388feaa66b41c"
 
 
 def fingerprint() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from headstart.models.learning import LearnContext
 from headstart.models.model import observed
 from headstart.models.refits import TargetCache
 from headstart.models.star.independent import fit_independently, pooled
+from headstart.models.star.star import StarPrior
 from headstart.tuning import PLAIN_TUNING
 
 SINGLE = ("GPBO", "MHGP", "SHGP", "BHGP", "STAR", "SCAML", "MWSGP", "AUTO")
@@ -199,6 +201,28 @@ def test_an_explanation_is_of_the_data_with_their_batches() -> None:
     assert first.shares is not None
     assert second.shares is not None
     assert torch.equal(first.shares, second.shares)
+
+
+def test_a_target_is_expected_to_have_the_shifts_of_its_sources() -> None:
+    """Their mean and spread, with the general prior as one of them; sources of one batch do not count."""
+    still = replace(PROBLEM.sources[2], batch=0 * PROBLEM.sources[2].y)
+    prior = auto_only(quick(AUTO).learn([*SHIFTED.sources[:2], still]))
+    kin = prior.priors[0]
+    assert isinstance(kin, StarPrior)
+    assert kin.expected is not None
+    sizes = [layer.params.batch_var for layer in prior.alone.layers]
+    general, var = math.log(PLAIN_TUNING.batch_var_median), PLAIN_TUNING.batch_var_spread**2
+    trust, found = prior.gate.trust[:2], torch.stack([size for size in sizes[:2] if size is not None]).log()
+    n = trust.sum() + 1
+    centre = (general + (trust * found).sum()) / n
+    apart = var + (general - centre) ** 2 + (trust * (found - centre) ** 2).sum()
+    torch.testing.assert_close(kin.expected.centre[0, -1], centre)
+    torch.testing.assert_close(kin.expected.spread[0, -1], (apart / n).sqrt())
+    # the next batch of a target that has had one so far is expected to be like that
+    one = kin.condition(prior.inward(replace(PROBLEM.target, batch=0 * PROBLEM.target.y))).predictor
+    assert isinstance(one, Layer)
+    assert one.params.batch_var is not None
+    torch.testing.assert_close(one.params.batch_var.log(), centre)
 
 
 # ── the gate, and pooled sources ──────────────────────────────────────────────────────────────────────────────────────
