@@ -25,6 +25,9 @@ def dense_scores(layer: Layer, target: Dataset) -> Float[Tensor, "*b n"]:
     at = layer.below.at(target.X)
     noise = layer.params.noise_var.unsqueeze(-1) + (0.0 if target.error_var is None else target.error_var)
     K = layer.gain_cov(at, at) + torch.diag_embed(noise.expand(target.y.shape))
+    if target.batch is not None and layer.params.batch_var is not None:  # in K every shift is one of its own
+        alike = target.batch.unsqueeze(-1) == target.batch.unsqueeze(-2)
+        K = K + layer.params.batch_var[..., None, None] * alike
     A = torch.eye(target.n, dtype=K.dtype)[1:]
     A[:, 0] = -1.0  # of the contrasts
     L = torch.linalg.cholesky(A @ K @ A.mT)

@@ -222,7 +222,9 @@ def _mapped(value: Any, function: Any) -> Any:
             return function(value)
         case Dataset():
             error_var = None if value.error_var is None else function(value.error_var)
-            return Dataset(function(value.X), function(value.y), value.name, error_var=error_var)
+            batch, present = (None if t is None else function(t) for t in (value.batch, value.present))
+            X, y = function(value.X), function(value.y)
+            return Dataset(X, y, value.name, error_var=error_var, batch=batch, present=present)
         case tuple():
             return tuple(_mapped(v, function) for v in value)
         case _ if is_dataclass(value) and not isinstance(value, type):

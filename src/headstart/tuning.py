@@ -121,6 +121,10 @@ class PlainTuning:
     # Median and spread of the noise variance: a tenth of the outputs' spread is a common error
     noise_var_median: float = 0.01
     noise_var_spread: float = 2.0
+    # Median and spread of the variance of shifts between batches: as the noise, in which they are otherwise. A median a
+    # tenth of that misses shifts as large as the outputs' spread in nine results, and predicts no better without shifts
+    batch_var_median: float = 0.01
+    batch_var_spread: float = 2.0
     # Prior variance of a task's offset around the mean of its results, in units of their variance: nearly free
     offset_var: float = 9.0
 

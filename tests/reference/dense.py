@@ -63,6 +63,15 @@ def kernel(kind: Kind, A: Array, B: Array, level: Level) -> Array:
     return level.outputscale * (1 + np.sqrt(5) * r + 5 * r**2 / 3) * np.exp(-np.sqrt(5) * r)
 
 
+def shift_cov(batch: Array, present: float, batch_var: float) -> Array:
+    """The covariance of g(batch_i) − g(present) for independent shifts g of variance batch_var."""
+    names = np.unique([*batch, present])
+    G = batch_var * np.eye(len(names))
+    A = (batch[:, None] == names).astype(float) - (names == present).astype(float)
+    shifts: Array = A @ G @ A.T
+    return shifts
+
+
 def gain(K: Array, rows: slice, noise_var: float) -> Array:
     """K(Z, X) (K(X, X) + σ² I)⁻¹ with X the given rows of Z."""
     n = len(K[rows])

@@ -1,4 +1,6 @@
-"""Every model with known errors against dense formulas: y_i ~ N(f(x_i), noise_var + error_var_i) in all tasks.
+"""Every model with known errors, and with shifts of batches, against dense formulas.
+
+    y_i ~ N(f(x_i) + g(batch_i) − g(present), noise_var + error_var_i) in all tasks, g ~ N(0, batch_var)
 
 Everything is written down in NumPy for one joint Gaussian of all observations and the queries; the errors of a task
 differ by a factor of 100.
@@ -17,7 +19,7 @@ import torch
 from botorch.models import SingleTaskGP
 from gpytorch.kernels import MaternKernel, ScaleKernel
 from numpy.typing import NDArray
-from tests.problems import params_for, star_params, transfer_problem
+from tests.problems import params_for, star_params, tensor, transfer_problem
 from tests.reference import dense
 from tests.reference.answers import joint_log_evidence
 from tests.reference.test_evidence import COREGIONS, PROBLEMS, D, assert_gradient, draw, kind_of, residuals, thetas
@@ -26,6 +28,7 @@ from torch import Tensor
 from headstart import (
     FAMILY,
     GPBO,
+    AutoParams,
     ChainParams,
     CoregionalParams,
     Dataset,
@@ -45,6 +48,7 @@ from headstart.models.star.weights import FittedWeights, Integrated, SourceFacts
 Array = NDArray[np.float64]
 TOLERANCE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-10}
 kernels = pytest.mark.parametrize("kernel", Kernel)
+either = pytest.mark.parametrize("batched", [False, True], ids=["errors", "errors and shifts"])
 
 
 def errors(*shape: int, seed: int) -> Tensor:
@@ -58,9 +62,27 @@ def knowing(task: Dataset, seed: int) -> Dataset:
     return replace(task, error_var=errors(*task.y.shape, seed=seed))
 
 
-def tasks() -> tuple[list[Dataset], Dataset, Tensor]:
+def in_batches(task: Dataset) -> Dataset:
+    """Rows of batches 5, 2 and 8 in turn; 2 is the present one."""
+    return replace(task, batch=tensor([5.0, 2.0, 8.0]).repeat(task.n)[: task.n], present=tensor(2.0))
+
+
+def tasks(*, batched: bool = False) -> tuple[list[Dataset], Dataset, Tensor]:
     problem = transfer_problem(sizes=(7, 5), n_target=6)
-    return [knowing(s, i) for i, s in enumerate(problem.sources)], knowing(problem.target, 9), problem.Xq
+    sources, target = [knowing(s, i) for i, s in enumerate(problem.sources)], knowing(problem.target, 9)
+    if batched:
+        sources, target = [in_batches(source) for source in sources], in_batches(target)
+    return sources, target, problem.Xq
+
+
+def shifted(params: Any, *, batched: bool) -> Any:
+    """The same hyperparameters with shifts of every level, if there are to be any."""
+    if not batched:
+        return params
+    if isinstance(params, AutoParams):
+        return replace(params, candidates=tuple(shifted(one, batched=True) for one in params.candidates))
+    levels = enumerate(params.levels)
+    return replace(params, levels=tuple(replace(p, batch_var=0.2 + 0.1 * i + 0 * p.offset) for i, p in levels))
 
 
 # ── one joint Gaussian of everything, and Bayes' rule ─────────────────────────────────────────────────────────────────
@@ -71,9 +93,12 @@ def level_of(p: GPParams) -> dense.Level:
     return dense.Level(ell, p.outputscale.item(), p.noise_var.item(), p.offset.item())
 
 
-def noise_of(task: Dataset, p: dense.Level) -> Array:
+def noise_of(task: Dataset, p: GPParams) -> Array:
     assert task.error_var is not None
-    return np.diag(p.noise_var + task.error_var.numpy())
+    N = np.diag(p.noise_var.item() + task.error_var.numpy())
+    if task.batch is None or task.present is None or p.batch_var is None:
+        return N
+    return N + dense.shift_cov(task.batch.numpy(), task.present.item(), p.batch_var.item())
 
 
 def bayes(mean: Array, cov: Array, y: Array, noise: Array) -> tuple[Array, Array, float]:
@@ -96,27 +121,30 @@ def expect(posterior: TransferPosterior, Xq: Tensor, mean: Array, cov: Array, lo
 
 
 @kernels
-def test_gpbo_knows_the_errors(kernel: Kernel) -> None:
+@either
+def test_gpbo_knows_the_errors(kernel: Kernel, batched: bool) -> None:
     """GPBO is Bayes' rule with noise_var + error_var_i on the diagonal; a new result has the common noise alone."""
-    _, target, Xq = tasks()
-    params = params_for("GPBO")
+    _, target, Xq = tasks(batched=batched)
+    params = shifted(params_for("GPBO"), batched=batched)
     p = level_of(params.levels[0])
     Z = np.concatenate([target.X.numpy(), Xq.numpy()])
     prior = dense.kernel(kind_of(kernel), Z, Z, p)
     posterior = GPBO.using(kernel=kernel).at(params, target=target)
-    mean, cov, evidence = bayes(np.full(len(Z), p.offset), prior, target.y.numpy(), noise_of(target, p))
+    noise = noise_of(target, params.levels[0])
+    mean, cov, evidence = bayes(np.full(len(Z), p.offset), prior, target.y.numpy(), noise)
     expect(posterior, Xq, mean, cov, evidence)
     measured = posterior.posterior(Xq, observation_noise=True).distribution.covariance_matrix
     np.testing.assert_allclose(measured, cov[-len(Xq) :, -len(Xq) :] + p.noise_var * np.eye(len(Xq)), **TOLERANCE)
 
 
 @kernels
+@either
 @pytest.mark.parametrize("name", ["MHGP", "SHGP", "BHGP"])
-def test_chains_know_the_errors_of_every_level(name: str, kernel: Kernel) -> None:
+def test_chains_know_the_errors_of_every_level(name: str, kernel: Kernel, batched: bool) -> None:
     """Fact 1 of the errata level by level, with the errors in the gain and in what it leaves behind."""
-    sources, target, Xq = tasks()
+    sources, target, Xq = tasks(batched=batched)
     every = [*sources, target]
-    params = params_for(name)
+    params = shifted(params_for(name), batched=batched)
     Z = np.concatenate([*(t.X.numpy() for t in every), Xq.numpy()])
     mean, cov = np.zeros(len(Z)), np.zeros((len(Z), len(Z)))
     start, evidence = 0, 0.0
@@ -125,7 +153,7 @@ def test_chains_know_the_errors_of_every_level(name: str, kernel: Kernel) -> Non
         K = dense.kernel(kind_of(kernel), Z, Z, p)
         P_gain = K + cov if name == "SHGP" else K
         P_left = K if name == "MHGP" else K + cov
-        N = noise_of(task, p)
+        N = noise_of(task, level)
         S = P_gain[rows, rows] + N
         G = P_gain[:, rows] @ np.linalg.inv(S)
         E = np.eye(len(Z))
@@ -189,7 +217,7 @@ def star_prior(kernel: Kernel, sources: Sequence[Dataset], params: StarParams, Z
         p = level_of(params.levels[i])
         both = np.concatenate([source.X.numpy(), Z])
         K = dense.kernel(kind_of(kernel), both, both, p)
-        m, S, _ = bayes(np.full(len(both), p.offset), K, source.y.numpy(), noise_of(source, p))
+        m, S, _ = bayes(np.full(len(both), p.offset), K, source.y.numpy(), noise_of(source, params.levels[i]))
         n = source.n
         shapes.append(m[n:] - p.offset)
         mean = mean + w[i] * shapes[-1]
@@ -199,16 +227,17 @@ def star_prior(kernel: Kernel, sources: Sequence[Dataset], params: StarParams, Z
 
 
 @kernels
+@either
 @pytest.mark.parametrize("name", ["STAR", "SCAML", "MWSGP", "kin"])
-def test_stars_know_the_errors_of_sources_and_target(name: str, kernel: Kernel) -> None:
+def test_stars_know_the_errors_of_sources_and_target(name: str, kernel: Kernel, batched: bool) -> None:
     """The target's prior from sources with errors, then Bayes' rule with its own."""
-    sources, target, Xq = tasks()
-    params = params_for("AUTO").candidates[0] if name == "kin" else params_for(name)
+    sources, target, Xq = tasks(batched=batched)
+    params = shifted(params_for("AUTO").candidates[0] if name == "kin" else params_for(name), batched=batched)
     model = FAMILY["STAR" if name == "kin" else name].using(kernel=kernel)
     Z = np.concatenate([target.X.numpy(), Xq.numpy()])
     prior = star_prior(kernel, sources, params, Z)
     posterior = model.at(params, sources=sources, target=target)
-    expect(posterior, Xq, *bayes(*prior, target.y.numpy(), noise_of(target, level_of(params.levels[-1]))))
+    expect(posterior, Xq, *bayes(*prior, target.y.numpy(), noise_of(target, params.levels[-1])))
 
 
 @kernels
@@ -221,7 +250,7 @@ def test_rgpe_knows_the_errors_of_every_member(kernel: Kernel) -> None:
         p, scale, offset = level_of(params.levels[i]), params.scales[i].item(), params.offsets[i].item()
         Z = np.concatenate([task.X.numpy(), Xq.numpy()])
         K = dense.kernel(kind_of(kernel), Z, Z, p)
-        m, S, evidence = bayes(np.full(len(Z), p.offset), K, task.y.numpy(), noise_of(task, p))
+        m, S, evidence = bayes(np.full(len(Z), p.offset), K, task.y.numpy(), noise_of(task, params.levels[i]))
         w = params.weights[i].item()
         mean = mean + w * (m[task.n :] - offset) / scale
         cov = cov + w**2 * S[task.n :, task.n :] / scale**2
@@ -231,10 +260,11 @@ def test_rgpe_knows_the_errors_of_every_member(kernel: Kernel) -> None:
 
 
 @kernels
-def test_auto_is_the_mixture_of_candidates_that_know_the_errors(kernel: Kernel) -> None:
+@either
+def test_auto_is_the_mixture_of_candidates_that_know_the_errors(kernel: Kernel, batched: bool) -> None:
     """AUTO's mean and covariance are those of its candidates' dense posteriors together."""
-    sources, target, Xq = tasks()
-    params = params_for("AUTO")
+    sources, target, Xq = tasks(batched=batched)
+    params = shifted(params_for("AUTO"), batched=batched)
     star = FAMILY["STAR"].using(kernel=kernel)
     models = [star, star, star.using(pooled=True), FAMILY["GPBO"].using(kernel=kernel)]
     posterior = FAMILY["AUTO"].using(kernel=kernel).at(params, sources=sources, target=target)
@@ -286,6 +316,23 @@ def test_gpbo_is_botorch_s_gp_with_fixed_noise(n: int, d: int) -> None:
 
 
 @kernels
+def test_leaving_one_out_knows_the_shifts(kernel: Kernel) -> None:
+    """Every result predicted from the others, from those of its batch its shift as well: by Bayes' rule on all of y."""
+    _, target, _ = tasks(batched=True)
+    params = shifted(params_for("GPBO"), batched=True)
+    layer = GPBO.using(kernel=kernel).at(params, target=target).predictor
+    assert isinstance(layer, Layer)
+    mean, var = layer.leave_one_out(target.y)
+    p = level_of(params.levels[0])
+    X, y = target.X.numpy(), target.y.numpy()
+    K = dense.kernel(kind_of(kernel), X, X, p) + noise_of(target, params.levels[0])
+    for i in range(target.n):
+        order = [*(j for j in range(target.n) if j != i), i]
+        m, v, _ = bayes(np.full(target.n, p.offset), K[np.ix_(order, order)], y[order[:-1]], 0.0 * K[1:, 1:])
+        np.testing.assert_allclose((mean[i], var[i]), (m[-1], v[-1, -1]), **TOLERANCE)
+
+
+@kernels
 def test_leaving_one_out_knows_the_errors(kernel: Kernel) -> None:
     """Every result predicted from the others, each with its error, and with its own error: by leaving it out."""
     _, target, _ = tasks()
@@ -305,23 +352,38 @@ def test_leaving_one_out_knows_the_errors(kernel: Kernel) -> None:
 # ── evidences at any θ, and their gradients ───────────────────────────────────────────────────────────────────────────
 
 
+def patterns(n: int) -> tuple[Tensor, Array]:
+    """D of n rows of every problem in batches, the present one of which has a row or two, and the same by NumPy."""
+    batch = torch.arange(n).remainder(3).repeat(PROBLEMS, 1)
+    task = Dataset(torch.zeros(PROBLEMS, n, 1, dtype=torch.float64), batch.double(), batch=batch, present=[1.0, 7.0])
+    found = task.shift_pattern()
+    assert found is not None
+    return found, np.stack([dense.shift_cov(batch[i].double().numpy(), now, 1.0) for i, now in enumerate((1.0, 7.0))])
+
+
 @kernels
+@either
 @pytest.mark.parametrize("free_offset", [False, True], ids=["no offset", "free offset"])
 @pytest.mark.parametrize("inherited", [False, True], ids=["alone", "with C"])
 @pytest.mark.parametrize("n", [1, 6, 50])
-def test_the_evidence_of_one_process(kernel: Kernel, free_offset: bool, inherited: bool, n: int) -> None:
-    """−log N(r; r̄, k + C + diag(σ² + error_var) + OFFSET_VAR), and its gradient."""
+def test_the_evidence_of_one_process(kernel: Kernel, free_offset: bool, inherited: bool, n: int, batched: bool) -> None:
+    """−log N(r; r̄, k + C + diag(σ² + error_var) + batch_var D + OFFSET_VAR), and its gradient, compiled or not."""
     X, r, C = residuals(n, inherited=inherited)
-    known = errors(PROBLEMS, n, seed=4)
-    evidence = GaussianEvidence(X, r, C, kernel=kernel, residual=False, free_offset=free_offset, error_var=known)
+    known, (D_, by_hand) = errors(PROBLEMS, n, seed=4), patterns(n)
+    shifts = D_ if batched else None
+    evidence = GaussianEvidence(
+        X, r, C, kernel=kernel, residual=False, free_offset=free_offset, error_var=known, shifts=shifts
+    )
     if n < 50:
         assert_gradient(evidence)
     theta, items = thetas(evidence, rows=1)
-    value, _, _ = evidence.evaluate(theta, items)
+    value, gradient, _ = evidence.evaluate(theta, items)
+    torch.testing.assert_close((value, gradient), evidence.evaluate_by_torch(theta, items)[:2], rtol=1e-9, atol=1e-9)
     for i in range(PROBLEMS):
-        ell, (s2, sigma2) = theta[i, :D].exp(), theta[i, D:].exp().tolist()
+        ell, (s2, sigma2, *tau2) = theta[i, :D].exp(), theta[i, D:].exp().tolist()
         K = dense.kernel(kind_of(kernel), X[i].numpy(), X[i].numpy(), dense.Level(tuple(ell.tolist()), s2, 0.0))
         K = K + np.diag(sigma2 + known[i].numpy()) + (0.0 if C is None else C[i].numpy())
+        K = K + sum(tau2) * by_hand[i]
         K = K + OFFSET_VAR * free_offset
         centre = r[i].mean().item() if free_offset else 0.0
         expected = -dense.Gaussian(np.full(n, centre), K).log_density(r[i].numpy())
@@ -367,21 +429,27 @@ def test_the_evidence_of_all_tasks(sizes: tuple[int, ...], kernel: Kernel, coreg
 
 
 @kernels
+@either
 @pytest.mark.parametrize("n", [1, 5])
-def test_the_evidence_of_a_star(kernel: Kernel, n: int) -> None:
-    """−log N(y; a m, c C + k + diag(σ² + error_var) + OFFSET_VAR) of centred values and means, and its gradient."""
+def test_the_evidence_of_a_star(kernel: Kernel, n: int, batched: bool) -> None:
+    """−log N(y; a m, c C + k + diag(σ² + error_var) + batch_var D + OFFSET_VAR), all centred, and its gradient."""
     X, y, C = residuals(n, inherited=True)
     assert C is not None
     m, known = draw(PROBLEMS, n, seed=8), errors(PROBLEMS, n, seed=4)
     terms = WeightedTerms(m.unsqueeze(1), C.unsqueeze(1), Integrated(amplitude=0.7).coefficients)
-    evidence = GaussianEvidence(X, y, kernel=kernel, residual=True, free_offset=True, terms=terms, error_var=known)
+    D_, by_hand = patterns(n)
+    shifts = D_ if batched else None
+    evidence = GaussianEvidence(
+        X, y, kernel=kernel, residual=True, free_offset=True, terms=terms, error_var=known, shifts=shifts
+    )
     assert_gradient(evidence)
     theta, items = thetas(evidence, rows=1)
-    value, _, _ = evidence.evaluate(theta, items)
+    value, gradient, _ = evidence.evaluate(theta, items)
+    torch.testing.assert_close((value, gradient), evidence.evaluate_by_torch(theta, items)[:2], rtol=1e-9, atol=1e-9)
     for i in range(PROBLEMS):
-        ell, (s2, sigma2, rho) = theta[i, :D].exp(), theta[i, D:].exp().tolist()
+        ell, (s2, sigma2, rho, *tau2) = theta[i, :D].exp(), theta[i, D:].exp().tolist()
         K = dense.kernel(kind_of(kernel), X[i].numpy(), X[i].numpy(), dense.Level(tuple(ell.tolist()), s2, 0.0))
-        K = K + rho**2 * C[i].numpy() + np.diag(sigma2 + known[i].numpy()) + OFFSET_VAR
+        K = K + rho**2 * C[i].numpy() + np.diag(sigma2 + known[i].numpy()) + OFFSET_VAR + sum(tau2) * by_hand[i]
         mean = y[i].mean() + rho * (m[i] - m[i].mean())
         expected = -dense.Gaussian(mean.numpy(), K).log_density(y[i].numpy())
         np.testing.assert_allclose(value[i].item(), expected, rtol=1e-9, atol=1e-9)
@@ -405,5 +473,5 @@ def test_fitted_weights_have_an_evidence_that_knows_the_errors(weighting: Fitted
     star = star_params((*params.levels[:2], target_level), w.mean, w.var, w.own)
     mean, cov = star_prior(Kernel.MATERN52, sources, star, target.X.numpy())
     r, mean = target.y.numpy() - target.y.numpy().mean(), mean - mean.mean()
-    K = cov + noise_of(target, level_of(target_level)) + OFFSET_VAR
+    K = cov + noise_of(target, target_level) + OFFSET_VAR
     np.testing.assert_allclose(value.item(), -dense.Gaussian(mean, K).log_density(r), rtol=1e-9, atol=1e-9)

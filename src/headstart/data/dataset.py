@@ -33,6 +33,10 @@ class Dataset:
         error_var: The known variance of every result, (*b, n), in squared units of y: the square of a standard error. A
             model adds it to the noise that it finds itself, y_i ~ N(f(x_i), noise_var + error_var_i), so 0 is a result
             of which no more is known than of all others, and None says that of every one.
+        batch: The batch of every result (a day, a lot, an operator), (*b, n), as numbers that only say which rows
+            belong together: y_i = f(x_i) + g(batch_i) + noise, with an unknown shift g of every batch. None puts all
+            rows into one.
+        present: The batch that is predicted, (*b), which need not have a row yet; by default that of the last row.
 
     Raises:
         InputError: Shapes, types or devices do not agree, or a value is not finite.
@@ -44,6 +48,8 @@ class Dataset:
     unseen: tuple[int, ...] = ()
     categories: tuple[tuple[int, ...], ...] = ()
     error_var: Tensor | None = None
+    batch: Tensor | None = None
+    present: Tensor | None = None
 
     def __init__(
         self,
@@ -53,6 +59,8 @@ class Dataset:
         unseen: Sequence[int] = (),
         categories: Sequence[Sequence[int]] = (),
         error_var: Any = None,
+        batch: Any = None,
+        present: Any = None,
     ) -> None:
         what = f"data set {name!r}" if name else "the data set"
         X_, y_ = _as_float64(X, f"X of {what}"), _as_float64(y, f"y of {what}")
@@ -85,6 +93,7 @@ class Dataset:
             )
         known = None if error_var is None else _variances(error_var, y_, what)
         own = {"X": X_, "y": y_, "name": name, "unseen": columns, "categories": groups, "error_var": known}
+        own["batch"], own["present"] = _batches(batch, present, y_, what)
         for field, given in own.items():
             object.__setattr__(self, field, given)
 
@@ -129,7 +138,7 @@ class Dataset:
         return self.X.shape[:-2]
 
     def head(self, n: int) -> Dataset:
-        """The first n observations (of each problem).
+        """The first n observations (of each problem), as they were then: the batch of the last is the present one.
 
         Args:
             n: How many; all, where there are fewer.
@@ -137,7 +146,8 @@ class Dataset:
         Returns:
             A data set of the same task.
         """
-        return self.rows(slice(n))
+        first = self.rows(slice(n))
+        return replace(first, present=None) if 0 < n < self.n else first
 
     def rows(self, which: slice | Tensor) -> Dataset:
         """Some of the observations (of each problem).
@@ -148,31 +158,50 @@ class Dataset:
         Returns:
             A data set of the same task.
         """
-        error_var = None if self.error_var is None else self.error_var[..., which]
-        return self.with_data(self.X[..., which, :], self.y[..., which], error_var)
+        error_var, batch = (None if own is None else own[..., which] for own in (self.error_var, self.batch))
+        return self.with_data(self.X[..., which, :], self.y[..., which], error_var, batch)
 
-    def with_data(self, X: Tensor, y: Tensor, error_var: Tensor | None = None) -> Dataset:
+    def repeated(self, k: int) -> Dataset:
+        """The same data k times, as a batch of problems.
+
+        Args:
+            k: How many times.
+
+        Returns:
+            A data set with one more leading dimension.
+        """
+        own: dict[str, Any] = {}
+        for name in ("X", "y", "error_var", "batch", "present"):
+            value = getattr(self, name)
+            own[name] = None if value is None else value.expand(k, *value.shape)
+        return replace(self, **own)
+
+    def with_data(self, X: Tensor, y: Tensor, error_var: Tensor | None = None, batch: Tensor | None = None) -> Dataset:
         """Other observations of the same task.
 
         Args:
             X: Inputs, (*b, n, d).
             y: Outputs, (*b, n).
             error_var: Known variances, (*b, n); needed where the task has them.
+            batch: The batch of every result, (*b, n); needed where the task has them.
 
         Returns:
-            A data set with the same name, unseen columns and categories.
+            A data set with the same name, unseen columns, categories and present batch.
         """
         if error_var is None and self.error_var is not None:
             raise InputError("The results of this task have known errors: give error_var of the new ones, too.")
-        return replace(self, X=X, y=y, error_var=error_var)
+        if batch is None and self.batch is not None:
+            raise InputError("The results of this task are in batches: give batch of the new ones, too.")
+        return replace(self, X=X, y=y, error_var=error_var, batch=batch)
 
-    def with_point(self, x: Any, y: Any, error_var: Any = None) -> Dataset:
+    def with_point(self, x: Any, y: Any, error_var: Any = None, batch: Any = None) -> Dataset:
         """The data set with one more observation (of each problem).
 
         Args:
             x: Its inputs, (*b, d).
             y: Its output, (*b).
             error_var: Its known variance, (*b), if any.
+            batch: Its batch, (*b), which becomes the present one; the present one by default.
 
         Returns:
             A data set with n + 1 observations.
@@ -186,11 +215,50 @@ class Dataset:
                 f"but they have shapes {tuple(x_.squeeze(-2).shape)} and {tuple(y_.squeeze(-1).shape)}."
             )
         X, values = torch.cat([self.X, x_], dim=-2), torch.cat([self.y, y_], dim=-1)
-        if error_var is None and self.error_var is None:
-            return self.with_data(X, values)
-        last = torch.as_tensor(0.0 if error_var is None else error_var, dtype=torch.float64, device=self.y.device)
-        before = torch.zeros_like(self.y) if self.error_var is None else self.error_var
-        return self.with_data(X, values, torch.cat([before, last.expand(self.batch_shape).unsqueeze(-1)], dim=-1))
+
+        def and_last(before: Tensor, last: Any) -> Tensor:
+            value = torch.as_tensor(last, dtype=torch.float64, device=self.y.device)
+            return torch.cat([before, value.expand(self.batch_shape).unsqueeze(-1)], dim=-1)
+
+        nothing, batches = torch.zeros_like(self.y), None
+        if error_var is not None or self.error_var is not None:
+            before = nothing if self.error_var is None else self.error_var
+            error_var = and_last(before, 0.0 if error_var is None else error_var)
+        if self.batch is not None:
+            batches = and_last(self.batch, self.present if batch is None else batch)
+        elif batch is not None:
+            if self.n:
+                raise InputError("The other results have no batch: name the batch of all of them, or of none.")
+            batches = and_last(nothing, batch)
+        present = self.present if batch is None else None
+        return replace(self, X=X, y=values, error_var=error_var, batch=batches, present=present)
+
+    @property
+    def has_shifts(self) -> bool:
+        """Whether any row belongs to another batch than the present one, so that shifts between them count."""
+        return self.batch is not None and bool((self.batch != self._now).any())
+
+    @property
+    def _now(self) -> Tensor:
+        assert self.present is not None
+        return self.present.unsqueeze(-1)
+
+    def shift_pattern(self, rows: slice = slice(None)) -> Tensor | None:
+        """D, (*b, rows, n): τ² D is the covariance of d_i = g(batch_i) − g(present), where g has variance τ².
+
+            D_ij = [batch_i = batch_j] + 1 − [batch_i = present] − [batch_j = present]
+
+        Args:
+            rows: The rows of D that are wanted.
+
+        Returns:
+            D, which is 0 for every row of the present batch; None where no batches are named.
+        """
+        if self.batch is None:
+            return None
+        old = (self.batch != self._now).to(self.y)
+        alike = self.batch[..., rows].unsqueeze(-1) == self.batch.unsqueeze(-2)
+        return (alike + 1.0) * old[..., rows].unsqueeze(-1) * old.unsqueeze(-2)
 
 
 def _as_float64(value: Any, what: str) -> Tensor:
@@ -232,6 +300,33 @@ def _variances(error_var: Any, y: Tensor, what: str) -> Tensor:
     remedy = "It is a variance, the square of a standard error; 0 where none is known."
     _refuse(~((found >= 0) & found.isfinite()), found, f"error_var of {what} must be finite and not negative", remedy)
     return found
+
+
+def _batches(batch: Any, present: Any, y: Tensor, what: str) -> tuple[Tensor | None, Tensor | None]:
+    """The batch of every row and the present one, checked."""
+    if batch is None:
+        if present is not None:
+            raise InputError(f"present of {what} is one of its batches: give batch, the batch of every result, too.")
+        return None, None
+    numbers = "Batches are told by numbers, one per result: number them where they have names."
+    try:
+        found = _as_float64(batch if not isinstance(batch, Tensor) else batch.double(), f"batch of {what}")
+        now = None if present is None else torch.as_tensor(present, dtype=torch.float64, device=y.device)
+    except (InputError, TypeError, ValueError) as error:
+        raise InputError(f"{error} {numbers}") from error
+    if found.shape != y.shape:
+        raise InputError(
+            f"batch of {what} must have one number per result, shape {tuple(y.shape)}, but it has shape "
+            f"{tuple(found.shape)}."
+        )
+    if found.device != y.device:
+        raise InputError(f"batch of {what} must be on {y.device}, as y is, but it is on {found.device}.")
+    _refuse(~found.isfinite(), found, f"batch of {what} must be finite", numbers)
+    if now is None:
+        now = found[..., -1] if y.shape[-1] else found.sum(-1)
+    if now.dim() > y.dim() - 1 or not bool(now.isfinite().all()):
+        raise InputError(f"present of {what} must be the number of a batch, but it is {now.tolist()}.")
+    return found, now.expand(y.shape[:-1])
 
 
 def error_vars(tasks: Sequence[Dataset]) -> Tensor | None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar
 
@@ -69,7 +69,7 @@ class _Outcome:
         """
         if self.bounds is not None:
             self.bounds.require(task.y, f"{self.name} of {task.name}" if task.name else self.name)
-        return task if self.sign > 0 else task.with_data(task.X, -task.y, task.error_var)
+        return task if self.sign > 0 else replace(task, y=-task.y)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Replicates: rows at one place as one row, their mean, with the variance that the mean still has.
+"""Replicates: rows at one place, of one batch, as one row, their mean, with the variance that the mean still has.
 
 With c rows at x, each with noise of variance v = σ² + error_var, ȳ their mean and S = Σ (y − ȳ)²,
 
@@ -46,18 +46,16 @@ class PooledRows:
 
 
 def pooled_rows(task: Dataset) -> PooledRows | None:
-    """Pool rows of equal inputs and equal known errors; None where no two rows are, and for a batch of problems."""
+    """Pool rows of equal inputs, errors and batches; None where no two rows are, and for a batch of problems."""
     if task.batch_shape.numel() != 1 or task.n < 2:
         return None
-    X, known = task.X.reshape(task.n, task.d), None if task.error_var is None else task.error_var.reshape(-1)
-    place = _places(X, known)
+    place = _places(task, task.error_var)
     if int(place.max()) + 1 == task.n:
         return None
     first, counts, mean, scatter = _pooled(task.y.reshape(-1), place)
     b = task.batch_shape
-    error_var = None if known is None else known[first].reshape(*b, -1)
-    data = replace(task, X=X[first].reshape(*b, -1, task.d), y=mean.reshape(*b, -1), error_var=error_var)
-    return PooledRows(data, counts.reshape(*b, -1), scatter.reshape(*b, -1))
+    every = task.rows(first)
+    return PooledRows(replace(every, y=mean.reshape(*b, -1)), counts.reshape(*b, -1), scatter.reshape(*b, -1))
 
 
 def pool_replicates(data: Dataset) -> tuple[Dataset, tuple[tuple[int, ...], ...]]:
@@ -67,7 +65,7 @@ def pool_replicates(data: Dataset) -> tuple[Dataset, tuple[tuple[int, ...], ...]
     """
     if data.batch_shape:
         raise InputError(f"Replicates are those of one task, but this is a batch of shape {tuple(data.batch_shape)}.")
-    place = _places(data.X, None)
+    place = _places(data, None)
     first, counts, mean, scatter = _pooled(data.y, place)
     groups = tuple(tuple(rows.tolist()) for rows in place.argsort(stable=True).split([int(c) for c in counts]))
     error_var = None
@@ -87,7 +85,8 @@ def pool_replicates(data: Dataset) -> tuple[Dataset, tuple[tuple[int, ...], ...]
     elif bool(scatter.sum() > 0):
         common, freedom = scatter.sum() / (counts - 1).sum(), PLAIN_TUNING.replicate_freedom
         error_var = (freedom * common + scatter) / (freedom + counts - 1) / counts
-    return replace(data, X=data.X[first], y=mean, error_var=error_var), groups
+    batch = None if data.batch is None else data.batch[first]
+    return replace(data, X=data.X[first], y=mean, error_var=error_var, batch=batch), groups
 
 
 def _pooled(y: Float[Tensor, "n"], place: Int[Tensor, "n"]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -101,10 +100,11 @@ def _pooled(y: Float[Tensor, "n"], place: Int[Tensor, "n"]) -> tuple[Tensor, Ten
     return first, counts, mean, y.new_zeros(g).index_add_(0, place, (y - mean[place]).square())
 
 
-def _places(X: Float[Tensor, "n d"], error_var: Float[Tensor, "n"] | None) -> Int[Tensor, "n"]:
-    """The number of every row's place, in the order in which they came first; rows of one place have equal errors."""
-    cells = np.rint(X.cpu().numpy() / NEAR).astype(np.int64)
-    if error_var is not None:
-        cells = np.concatenate([cells, error_var.cpu().numpy().view(np.int64)[:, None]], axis=1)
+def _places(task: Dataset, error_var: Float[Tensor, "*b n"] | None) -> Int[Tensor, "n"]:
+    """The number of every row's place, as they came first; rows of a place have one batch, and equal errors."""
+    cells = np.rint(task.X.reshape(task.n, task.d).cpu().numpy() / NEAR).astype(np.int64)
+    for also in (error_var, task.batch):
+        if also is not None:
+            cells = np.concatenate([cells, also.reshape(-1, 1).cpu().numpy().view(np.int64)], axis=1)
     _, first, which = np.unique(cells, axis=0, return_index=True, return_inverse=True)
-    return torch.from_numpy(np.argsort(np.argsort(first))[which.reshape(-1)]).to(X.device)
+    return torch.from_numpy(np.argsort(np.argsort(first))[which.reshape(-1)]).to(task.X.device)

@@ -64,8 +64,8 @@ def representative(task: Dataset, m: int) -> Dataset:
 def take_rows(task: Dataset, which: Int[Tensor, "*b k"]) -> Dataset:
     """Rows of every problem of a batch, each with numbers of its own."""
     X = task.X.gather(-2, which.unsqueeze(-1).expand(*which.shape, task.d))
-    error_var = None if task.error_var is None else task.error_var.gather(-1, which)
-    return task.with_data(X, task.y.gather(-1, which), error_var)
+    error_var, batch = (None if own is None else own.gather(-1, which) for own in (task.error_var, task.batch))
+    return task.with_data(X, task.y.gather(-1, which), error_var, batch)
 
 
 def _of_every_problem(choose: _Choose) -> _Choose:

@@ -6,7 +6,7 @@ Data enter model units once and predictions leave them once; no model rescales i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Self
 
@@ -204,4 +204,4 @@ class Units:
         y = (task.y - self.offset.unsqueeze(-1)) / scale
         # divided twice, for the square of a small scale may underflow
         error_var = None if task.error_var is None else (task.error_var / scale / scale).clamp_max(LARGEST)
-        return task.with_data(task.X, y, error_var)
+        return replace(task, y=y, error_var=error_var)

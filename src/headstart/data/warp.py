@@ -160,9 +160,9 @@ class Warp:
         w = self.inward(task.y)
         y = self._pulled_in(w, w[..., :among])[0]
         if task.error_var is None:
-            return task.with_data(task.X, y)
+            return replace(task, y=y)
         error_var = (task.error_var.log() + 2 * self.log_slope(task.y)).exp()  # (dw/dy)² error_var; 0 stays 0
-        return task.with_data(task.X, y, error_var.clamp_max(LARGEST))
+        return replace(task, y=y, error_var=error_var.clamp_max(LARGEST))
 
     def bound(self, c: Float[Tensor, "*b 1"], y: Float[Tensor, "*b n"]) -> Float[Tensor, "*b 1"]:
         """A limit on values like y in mapped units, pulled in where it is among the outliers."""

@@ -22,9 +22,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from headstart.gp.compiled import CompiledEvaluation, compiled_evaluation
-from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Inputs, Layout, Slot, gp_layout
+from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Inputs, Layout, Slot, batch_slot, gp_layout
 from headstart.gp.kernels import Kernel, with_slope
 from headstart.gp.linalg import cholesky, times, try_cholesky
+from headstart.tuning import PLAIN_TUNING
 
 _LOG_2PI = math.log(2 * math.pi)
 
@@ -117,17 +118,21 @@ class RowCounts:
 
 
 class GaussianEvidence:
-    """−log p(y | θ), θ = [log lengthscale (g), log outputscale, log noise_var, log ω (k)], where
+    """−log p(y | θ), θ = [log lengthscale (g), log outputscale, log noise_var, log ω (k), log batch_var], where
 
-        y ~ N(offset + Σ_i a_i m_i, Σ_j c_j C_j + outputscale · κ(X, X) + diag((noise_var + error_var)/counts))
+        y ~ N(offset + Σ_i a_i m_i, Σ_j c_j C_j + outputscale · κ(X, X) + diag((noise_var + error_var)/counts)
+                                    + batch_var · D)
 
     The covariances C_j and means m_i are fixed: a sequential model inherits one C with coefficient 1 (``C``), a star
-    means and covariances with coefficients of its own (``terms``), a process on its own nothing. The gradient is
+    means and covariances with coefficients of its own (``terms``), a process on its own nothing. D says which rows have
+    shifts in common (``shifts``); where there are none batch_var is no part of θ, and stays at its prior's median. The
+    gradient is
 
         by log ℓ_j    outputscale · Σ G ∘ slope ∘ (x_j − x'_j)²/ℓ_j²
         by log s²     outputscale · Σ G ∘ κ
         by log σ²     noise_var · Σ_n G_nn/counts_n
         by a_i, c_j   −m_iᵀ α,  Σ G ∘ C_j
+        by log τ²     batch_var · Σ G ∘ D
 
     A free offset is integrated out (see gp.hyperparameters): y and every m_i are centred, and OFFSET_VAR is added to K;
     otherwise it is 0. ``residual`` says whether the process comes on top of another task, which decides its prior;
@@ -148,6 +153,7 @@ class GaussianEvidence:
         terms: WeightedTerms | None = None,
         error_var: Float[Tensor, "#P n"] | None = None,
         replicates: RowCounts | None = None,
+        shifts: Float[Tensor, "#P n n"] | None = None,
     ) -> None:
         self._X, self._around_middle, self._kernel = X, X - 0.5, kernel
         self._inputs = Inputs.of(X.shape[-1]) if inputs is None else inputs
@@ -162,7 +168,10 @@ class GaussianEvidence:
         self._terms = terms
         own = gp_layout(self._inputs, residual=residual)
         self._own = own.size
-        self.layout = own if terms is None else Layout((*own.slots, terms.coefficients.slot))
+        further = () if terms is None else (terms.coefficients.slot,)
+        self._in_batches = shifts is not None
+        self._shifts = shifts if shifts is not None and bool(shifts.any()) else None
+        self.layout = Layout((*own.slots, *further, *(() if self._shifts is None else (batch_slot(),))))
         self.n_problems, self.n_observations = y.shape
         self.device = y.device
 
@@ -173,9 +182,11 @@ class GaussianEvidence:
         if self._replicates is not None:
             noise_weight = self._replicates.counts.reciprocal()
             error_var = None if error_var is None else error_var * noise_weight
-        means, covs = None, None if self._C is None else self._C.unsqueeze(1)
-        if self._terms is not None:
-            means, covs = self._terms.means, self._terms.covs
+        means = None if self._terms is None else self._terms.means
+        parts = [] if self._C is None else [self._C.unsqueeze(1)]
+        parts += [] if self._terms is None else [self._terms.covs]
+        parts += [] if self._shifts is None else [self._shifts.unsqueeze(1).expand(self.n_problems, -1, -1, -1)]
+        covs = torch.cat(parts, dim=1) if len(parts) > 1 else parts[0] if parts else None
         fixed = (means, covs, self._constant, error_var, noise_weight)
         return compiled_evaluation(self._X, self._y, self._kernel, self._inputs, *fixed)
 
@@ -183,15 +194,35 @@ class GaussianEvidence:
         """−log p(y | θ), its gradient, and which rows could be computed: compiled where that is there and faster."""
         if self._compiled is None:
             return self.evaluate_by_torch(theta, items)
-        if self._terms is None:
+        if self._terms is None and self._shifts is None:
             value, gradient, _, _, ok = self._compiled(theta, items)
         else:
-            omega = theta[:, self._own :].exp()
-            a, c = self._terms.coefficients.values(omega)
+            a, c = self._coefficients(theta)
             value, gradient, by_a, by_c, ok = self._compiled(theta[:, : self._own], items, a, c)
-            by_omega = self._terms.coefficients.gradient(omega, by_a, by_c).mul_(omega)  # θ = log ω
-            gradient = torch.cat([gradient, by_omega], dim=-1)
+            gradient = torch.cat([gradient, self._by_coefficients(theta, by_a, by_c)], dim=-1)
         return *self._with_scatter(theta, items, value, gradient), ok
+
+    def _coefficients(self, theta: Float[Tensor, "B p"]) -> tuple[Float[Tensor, "B I"], Float[Tensor, "B J"]]:
+        """The coefficients of all fixed means, and of the covariances: C, those of the terms, D."""
+        a, c = theta[:, :0], [] if self._C is None else [torch.ones_like(theta[:, :1])]
+        if self._terms is not None:
+            a, of_terms = self._terms.coefficients.values(self.omega(theta))
+            c.append(of_terms)
+        c += [] if self._shifts is None else [theta[:, -1:].exp()]
+        return a, torch.cat(c, dim=-1) if len(c) > 1 else c[0]
+
+    def _by_coefficients(
+        self, theta: Float[Tensor, "B p"], by_a: Float[Tensor, "B I"], by_c: Float[Tensor, "B J"]
+    ) -> Float[Tensor, "B k"]:
+        """The derivative by log ω and log batch_var from those by all coefficients."""
+        found = []
+        if self._shifts is not None:
+            by_c, by_batch = by_c[:, :-1], by_c[:, -1:]
+            found.append(by_batch * theta[:, -1:].exp())
+        if self._terms is not None:
+            omega = self.omega(theta)
+            found.insert(0, self._terms.coefficients.gradient(omega, by_a, by_c).mul_(omega))  # θ = log ω
+        return torch.cat(found, dim=-1) if len(found) > 1 else found[0]
 
     def evaluate_by_torch(self, theta: Float[Tensor, "B p"], items: Int[Tensor, "B"]) -> Evaluation:
         """The same with torch alone: the reference for the compiled way, and the way of many observations."""
@@ -203,16 +234,18 @@ class GaussianEvidence:
         if self._replicates is not None:
             diagonal = diagonal / _of_problems(self._replicates.counts, items)
         by_scales = torch.stack([(G * kappa).sum((-2, -1)), diagonal.sum(-1)], dim=-1) * scales
-        by_omega = theta[:, self._own :].exp()
+        by_a, by_c = theta[:, :0], []
         if self._terms is not None:
             by_a = -(_of_problems(self._terms.means, items) * alpha.unsqueeze(1)).sum(-1)
-            by_c = (_of_problems(self._terms.covs, items) * G.unsqueeze(1)).sum((-2, -1))
-            by_omega = self._terms.coefficients.gradient(by_omega, by_a, by_c) * by_omega  # θ = log ω
+            by_c.append((_of_problems(self._terms.covs, items) * G.unsqueeze(1)).sum((-2, -1)))
+        if self._shifts is not None:
+            by_c.append((_of_problems(self._shifts, items) * G).sum((-2, -1)).unsqueeze(-1))
+        further = self._by_coefficients(theta, by_a, torch.cat(by_c, dim=-1)) if by_c else theta[:, :0]
         by_lengthscale = lengthscale_gradient(G.mul_(slope), Z) * scales[:, :1]
         if not self._inputs.all_alone:
             group = torch.tensor(self._inputs.group, device=self.device)
             by_lengthscale = by_lengthscale.new_zeros(len(Z), g).index_add_(1, group, by_lengthscale)
-        gradient = torch.cat([by_lengthscale, by_scales, by_omega], dim=-1)
+        gradient = torch.cat([by_lengthscale, by_scales, further], dim=-1)
         return *self._with_scatter(theta, items, value, gradient), ok
 
     def _gaussian(
@@ -228,9 +261,11 @@ class GaussianEvidence:
             K.add_(_of_problems(self._C, items))
         if self._terms is not None:
             # sums of products round alike for one problem and for a batch of them
-            a, c = self._terms.coefficients.values(theta[:, self._own :].exp())
+            a, c = self._terms.coefficients.values(self.omega(theta))
             K.add_((c[..., None, None] * _of_problems(self._terms.covs, items)).sum(1))
             r = r - (a.unsqueeze(-1) * _of_problems(self._terms.means, items)).sum(1)
+        if self._shifts is not None:
+            K.add_(theta[:, -1:, None].exp() * _of_problems(self._shifts, items))
         if self._constant:
             K.add_(self._constant)
         noise = self._noise(scales[:, 1:], items)
@@ -269,13 +304,23 @@ class GaussianEvidence:
             *_, K, r = self._gaussian(theta, torch.arange(self.n_problems, device=self.device))
             L = cholesky(K, of="The covariance of the observations")
             offset = offset + self._constant * torch.cholesky_solve(r.unsqueeze(-1), L).sum((-2, -1))
-        own, b = theta[:, : self._own].exp(), offset.shape if batch_shape is None else batch_shape
+        return self.params_around(theta, offset, offset.shape if batch_shape is None else batch_shape)
+
+    def params_around(
+        self, theta: Float[Tensor, "P p"], offset: Float[Tensor, "P"], batch_shape: torch.Size
+    ) -> GPParams:
+        """θ of every problem as named values, with this offset."""
+        own, b = theta[:, : self._own].exp(), batch_shape
         scalars = (value.reshape(b) for value in (own[:, -2], own[:, -1], offset))
-        return GPParams(own[:, self._inputs.group].reshape(*b, -1), *scalars)
+        params = GPParams(own[:, self._inputs.group].reshape(*b, -1), *scalars)
+        if not self._in_batches:
+            return params
+        unseen = torch.full_like(offset, PLAIN_TUNING.batch_var_median)
+        return replace(params, batch_var=(unseen if self._shifts is None else theta[:, -1].exp()).reshape(b))
 
     def omega(self, theta: Float[Tensor, "P p"]) -> Float[Tensor, "P k"]:
         """The free parameters ω of the coefficients."""
-        return theta[:, self._own :].exp()
+        return theta[:, self._own : theta.shape[-1] - (self._shifts is not None)].exp()
 
 
 def _mean(y: Float[Tensor, "P n"], replicates: RowCounts | None) -> Float[Tensor, "P"]:

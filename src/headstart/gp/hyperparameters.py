@@ -10,6 +10,7 @@ distribution of θ, so that the most likely value is the median and a parameter 
     outputscale   [0.01, 100]     1             a factor 7 each way   outputs have unit variance
       residual    [1e-4, 100]     0.3           a factor 20 each way  what is left after a good source is smaller
     noise_var     [1e-6, 1]       0.01          a factor 50 each way  a tenth of the spread is a common error
+    batch_var     [1e-6, 10]      0.01          a factor 50 each way  shifts between batches are often as large as noise
 
 The offset of a task is not searched for. Where a task lies says nothing about its shape, so while the others are
 fitted the offset is integrated out, offset ~ N(mean of the task's residuals, OFFSET_VAR): one observation then says
@@ -62,22 +63,33 @@ def require_variance(value: Tensor, what: str) -> None:
 class GPParams:
     """One Gaussian process: y = offset + f(x) + ε, f ~ GP(0, outputscale · κ(·, ·; lengthscale)), var ε = noise_var.
 
-    An infinite lengthscale means that the process does not see that input.
+    An infinite lengthscale means that the process does not see that input. Rows of other batches than the present one
+    have shifts in common besides (``Dataset.shift_pattern``).
 
     Args:
         lengthscale: ℓ, one per input, (*b, d).
         outputscale: The variance of f, (*b).
         noise_var: The variance of the noise, (*b).
         offset: The mean, (*b).
+        batch_var: The variance of the shifts of batches, (*b); None is 0.
     """
 
     lengthscale: Float[Tensor, "*b d"]
     outputscale: Float[Tensor, "*b"]
     noise_var: Float[Tensor, "*b"]
     offset: Float[Tensor, "*b"]
+    batch_var: Float[Tensor, "*b"] | None = None
 
     @classmethod
-    def of(cls, *, lengthscale: object, outputscale: object, noise_var: object, offset: object = 0.0) -> Self:
+    def of(
+        cls,
+        *,
+        lengthscale: object,
+        outputscale: object,
+        noise_var: object,
+        offset: object = 0.0,
+        batch_var: object = None,
+    ) -> Self:
         """Checked hyperparameters from numbers, sequences or tensors: positive, and the noise not negative.
 
         Args:
@@ -85,11 +97,13 @@ class GPParams:
             outputscale: The variance of f.
             noise_var: The variance of the noise.
             offset: The mean.
+            batch_var: The variance of the shifts of batches; None where there are none.
 
         Returns:
             Tensors of one batch shape.
         """
         given = {"lengthscale": lengthscale, "outputscale": outputscale, "noise_var": noise_var, "offset": offset}
+        given |= {} if batch_var is None else {"batch_var": batch_var}
         values = {name: torch.as_tensor(value, dtype=torch.float64) for name, value in given.items()}
         if values["lengthscale"].dim() == 0:
             raise InputError("lengthscale needs one value per input, but it is a single number.")
@@ -100,7 +114,7 @@ class GPParams:
             raise InputError(f"The hyperparameters do not fit together: their shapes are {shapes}.") from error
         params = cls(
             lengthscale=values["lengthscale"].expand(*batch, -1),
-            **{name: values[name].expand(batch) for name in ("outputscale", "noise_var", "offset")},
+            **{name: value.expand(batch) for name, value in values.items() if name != "lengthscale"},
         )
         params.require("the task")
         return params
@@ -118,6 +132,8 @@ class GPParams:
             if not bool((getattr(self, name) > 0).all()):
                 raise InputError(f"{name} of {task} must be positive, but it is {getattr(self, name).tolist()}.")
         require_variance(self.noise_var, f"noise_var of {task}")
+        if self.batch_var is not None:
+            require_variance(self.batch_var, f"batch_var of {task}")
         if d is not None and self.lengthscale.shape[-1] != d:
             raise InputError(f"{task} has {self.lengthscale.shape[-1]} lengthscales, but the inputs have {d} columns.")
 
@@ -136,6 +152,7 @@ class GPParams:
             outputscale=self.outputscale * scale**2,
             noise_var=self.noise_var * scale**2,
             offset=self.offset * scale + offset,
+            batch_var=None if self.batch_var is None else self.batch_var * scale**2,
         )
 
 
@@ -176,6 +193,12 @@ class ThetaPrior:
     spread: Float[Tensor, "P p"]
 
 
+def _completed(first: Float[Tensor, "P k"], general: Float[Tensor, "p"]) -> Float[Tensor, "P p"]:
+    """The first entries of every row, as many as there are to be, with those of the general one behind them."""
+    known, rest = first[:, : len(general)], general[first.shape[-1] :].to(first)
+    return torch.cat([known, rest.expand(len(first), -1)], dim=-1)
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """The flat vector θ: its slots in order, with bounds, priors and starting points."""
@@ -201,10 +224,16 @@ class Layout:
         """1/spread² of the prior of every entry."""
         return torch.tensor(self._per_entry([s.spread**-2 for s in self.slots]), dtype=torch.float64)
 
-    def prior(self, P: int) -> ThetaPrior:
-        """The same weak prior for each of P problems."""
-        spread = torch.tensor(self._per_entry([s.spread for s in self.slots]), dtype=torch.float64)
-        return ThetaPrior(self.centre().expand(P, -1), spread.expand(P, -1))
+    def prior(self, P: int, first: ThetaPrior | None = None) -> ThetaPrior:
+        """The same weak prior for each of P problems; ``first`` is another one of the first entries of θ."""
+        general = self.centre(), torch.tensor(self._per_entry([s.spread for s in self.slots]), dtype=torch.float64)
+        if first is None:
+            return ThetaPrior(*(part.expand(P, -1) for part in general))
+        return ThetaPrior(_completed(first.centre, general[0]), _completed(first.spread, general[1]))
+
+    def completed(self, theta: Float[Tensor, "P k"]) -> Float[Tensor, "P p"]:
+        """The first entries of θ with the prior's median of the others."""
+        return _completed(theta, self.centre())
 
     def saturating(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         """θ compressed where it no longer changes the covariance: log(pᵏ + negligible)/k, so θ where pᵏ is large."""
@@ -282,6 +311,12 @@ def noise_slot(n_tasks: int) -> Slot:
     """The noise variance of every task."""
     median, spread = PLAIN_TUNING.noise_var_median, PLAIN_TUNING.noise_var_spread
     return Slot("noise_var", n_tasks, 1e-6, 1.0, median, spread, negligible=0.01)
+
+
+def batch_slot() -> Slot:
+    """The variance of the shifts of batches."""
+    median, spread = PLAIN_TUNING.batch_var_median, PLAIN_TUNING.batch_var_spread
+    return Slot("batch_var", 1, 1e-6, 10.0, median, spread, negligible=0.01)
 
 
 def gp_layout(inputs: Inputs, *, residual: bool) -> Layout:

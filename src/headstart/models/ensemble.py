@@ -106,6 +106,8 @@ def _samples(mean: Tensor, cov: Tensor, n: int, generator: torch.Generator) -> F
 class RankingWeighted(TransferModel):
     """Weights are the share of samples in which a member ranks the target's points best."""
 
+    no_shifts = "it compares the ranks of results"
+
     def _learn(self, sources: tuple[Dataset, ...], seed: Seed, context: LearnContext) -> RankingPrior:
         units = tuple(Units.of([source]).completed(source) for source in sources)
         one = torch.ones_like(sources[0].y.sum(-1))

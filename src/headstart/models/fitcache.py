@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 # Raise it when a fit gives other numbers for the same data and options, or when an entry has another form: entries of
 # other numbers are never read. tests/unit/models/test_fitcache.py notices changes of the code that a fit runs through.
-FIT_SCHEMA = 2
+FIT_SCHEMA = 3
 
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error)
 
@@ -93,9 +93,10 @@ def fit_key(kind: str, tasks: Sequence[Dataset], *also: object) -> str:
     """The SHA-256 of all that a fit depends on: its kind, the tasks' values (not their names), ``also``, FIT_SCHEMA."""
     digest = hashlib.sha256(repr((FIT_SCHEMA, kind, also)).encode())
     for task in tasks:
-        known = () if task.error_var is None else (task.error_var,)
-        digest.update(repr((tuple(task.X.shape), task.unseen, task.categories, len(known))).encode())
-        for tensor in (task.X, task.y, *known):
+        known = {name: getattr(task, name) for name in ("error_var", "batch", "present")}
+        known = {name: tensor for name, tensor in known.items() if tensor is not None}
+        digest.update(repr((tuple(task.X.shape), task.unseen, task.categories, tuple(known))).encode())
+        for tensor in (task.X, task.y, *known.values()):
             digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
 
@@ -105,6 +106,12 @@ def options_in_key(fit: FitOptions) -> str:
     return repr(replace(fit, draws=0, unit_cube=True))
 
 
+def values_of(levels: Sequence[GPParams]) -> list[list[object]]:
+    """The values of hyperparameters, for a key."""
+    every = ([getattr(level, f.name) for f in fields(level)] for level in levels)
+    return [[value if value is None else value.tolist() for value in values] for values in every]
+
+
 def fit_as_arrays(params: GPParams, report: FitReport) -> Arrays:
     """A fit as arrays, without the name of the task."""
     found = {f"params.{f.name}": getattr(params, f.name) for f in fields(params)}
@@ -112,25 +119,27 @@ def fit_as_arrays(params: GPParams, report: FitReport) -> Arrays:
     return {
         name: value.detach().cpu().contiguous().numpy() if isinstance(value, Tensor) else np.asarray(value)
         for name, value in found.items()
+        if value is not None
     }
 
 
 def fit_from_arrays(arrays: Arrays, task: Dataset, name: str) -> tuple[GPParams, FitReport]:
     """The fit of a task; a ``ValueError`` or ``KeyError`` where the arrays are no possible fit of it."""
-    params = GPParams(**{f.name: _tensor(arrays[f"params.{f.name}"]) for f in fields(GPParams)})
+    names = [f.name for f in fields(GPParams) if f.name != "batch_var" or task.batch is not None]
+    params = GPParams(**{name: _tensor(arrays[f"params.{name}"]) for name in names})
     kinds: dict[Any, Any] = {"int": int, "str": str}
     own = {f.name: kinds.get(f.type, _tensor)(arrays[f"report.{f.name}"]) for f in fields(FitReport)[1:]}
     report = FitReport(name, **own)
     params.require("the entry", task.d)
     b, device = tuple(task.batch_shape), task.X.device
     by_restart = (*b, *report.objective.shape[-1:])
-    shapes = {"lengthscale": (*b, task.d), "best": b} | {f.name: b for f in fields(params)[1:]}
+    shapes = {"lengthscale": (*b, task.d), "best": b} | dict.fromkeys(names[1:], b)
     every = {f.name: getattr(part, f.name) for part in (params, report) for f in fields(part)}
     found = {key: tuple(value.shape) for key, value in every.items() if isinstance(value, Tensor)}
-    doubles = all(getattr(params, f.name).dtype == torch.float64 for f in fields(params))
+    doubles = all(every[name].dtype == torch.float64 for name in names)
     if not doubles or found != {key: shapes.get(key, by_restart) for key in found}:
         raise ValueError("its arrays have other shapes or types than a fit of this task")
-    return replace(params, **{f.name: every[f.name].to(device) for f in fields(params)}), report
+    return replace(params, **{name: every[name].to(device) for name in names}), report
 
 
 def _tensor(array: NDArray[Any]) -> Tensor:

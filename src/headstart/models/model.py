@@ -66,6 +66,7 @@ class Prior(ABC):
             like = self.sources[0]
             target = Dataset.empty(like.d, batch_shape=like.batch_shape, device=like.X.device)
         require_compatible(self.sources, target)
+        self.model.require_known_batches([target])
         if not target.categories and self.sources:
             target = replace(target, categories=self.sources[0].categories)
         if self.model.fit.unit_cube:
@@ -76,7 +77,7 @@ class Prior(ABC):
             posterior = self._condition(inward, seed)
             posterior = posterior if warp is None else posterior._seen_through(warp, target.y)
             seen = Seen.of([target], self.seen)
-            return posterior._with_facts(error_var=target.error_var, past_bests=self._past_bests(), seen=seen)
+            return posterior._with_facts(**_facts_of(target), past_bests=self._past_bests(), seen=seen)
 
     def _past_bests(self) -> Float[Tensor, "*b s d"] | None:
         """The best point of every source; None where some source has none."""
@@ -123,14 +124,29 @@ class Prior(ABC):
         raise NotImplementedError
 
 
+def _facts_of(target: Dataset) -> dict[str, Tensor | None]:
+    return {name: getattr(target, name) for name in ("error_var", "batch", "present")}
+
+
 def observed(posterior: TransferPosterior) -> Dataset:
-    """The target's data that a posterior knows, in the user's units; those of a fantasy have no known errors."""
-    X, y, known = posterior.train_inputs[0], posterior.train_targets, posterior._outcome.error_var
-    if known is None:
-        return Dataset(X, y)
-    error_var = torch.zeros_like(y)
-    error_var[..., : known.shape[-1]] = known
-    return Dataset(X, y, error_var=error_var)
+    """The target's data that a posterior knows, in the user's units.
+
+    What is fantasised has no known error, and is of the present batch.
+    """
+    X, y, facts = posterior.train_inputs[0], posterior.train_targets, posterior._outcome
+    error_var, batch, now = facts.error_var, facts.batch, facts.present
+    if error_var is not None:
+        error_var = _with_rest(error_var, torch.zeros_like(y))
+    if batch is not None and now is not None:
+        now = now.expand(y.shape[:-1])
+        batch = _with_rest(batch, now.unsqueeze(-1).expand(y.shape))
+    return Dataset(X, y, error_var=error_var, batch=batch, present=now)
+
+
+def _with_rest(first: Tensor, every: Tensor) -> Tensor:
+    """``every``, but for its first values."""
+    n = first.shape[-1]
+    return torch.cat([first.expand(*every.shape[:-1], n), every[..., n:]], dim=-1)
 
 
 _KINDS = (("kernel", Kernel), ("fit", FitOptions), ("units", OutputUnits), ("output_map", OutputMap))
@@ -153,6 +169,7 @@ class TransferModel(ABC):
     output_map: OutputMap = OutputMap.LEARNT
 
     needs_sources = True
+    no_shifts = ""  # why the model knows no shifts between batches, if it does not
     paper_units = OutputUnits.PER_LEVEL
 
     def __post_init__(self) -> None:
@@ -171,6 +188,23 @@ class TransferModel(ABC):
             A model of the same class.
         """
         return replace(self, **options)
+
+    def require_known_batches(self, tasks: Sequence[Dataset]) -> None:
+        """Raise an ``InputError`` where rows have shifts in common and the model does not know of such.
+
+        Args:
+            tasks: The tasks that it is learnt from.
+        """
+        shifted = [task for task in tasks if task.has_shifts]
+        why = self.no_shifts
+        if not why and self.units is OutputUnits.PER_LEVEL:
+            why = "with OutputUnits.PER_LEVEL no task has an offset, beside which shifts could be found"
+        if shifted and why:
+            what = f"data set {shifted[0].name!r}" if shifted[0].name else "a data set"
+            raise InputError(
+                f"{type(self).__name__} knows no shifts between batches ({why}), but {what} has rows of several. Take "
+                "AUTO, GPBO, a chain or a star with OutputUnits.SHARED, or leave batch out: shifts then count as noise."
+            )
 
     def anywhere(self) -> Self:
         """The same model for sources that were also run outside the present ranges, and so outside the unit cube."""
@@ -213,6 +247,7 @@ class TransferModel(ABC):
                 f"{type(self).__name__} needs at least one source, but sources is empty. Without any, use GPBO."
             )
         require_compatible(sources, None)
+        self.require_known_batches(sources)
         if self.fit.unit_cube:
             for i, source in enumerate(sources):
                 require_unit_cube(source, task_name(source, i))
@@ -242,8 +277,9 @@ class TransferModel(ABC):
             A BoTorch model in the units of the data.
         """
         require_compatible(tuple(sources), target)
+        self.require_known_batches([*sources, target])
         with torch.no_grad():
-            return self._at(params, tuple(sources), target)._with_facts(error_var=target.error_var)
+            return self._at(params, tuple(sources), target)._with_facts(**_facts_of(target))
 
     @abstractmethod
     def _at(self, params: ModelParams, sources: tuple[Dataset, ...], target: Dataset) -> TransferPosterior: ...

@@ -219,9 +219,13 @@ def rescaled(params: ModelParams, scale: Float[Tensor, "*b"], offset: Float[Tens
 def expanded(params: P, batch_shape: torch.Size, device: torch.device) -> P:
     """The same values for every problem of a batch, on a device."""
     # the number of dimensions behind those of the batch
-    own: Sequence[int] = (1, 0, 0, 0) if isinstance(params, GPParams) else (2, 3, 1, 1)
-    shaped: list[Tensor] = []
+    own: Sequence[int] = (1, 0, 0, 0, 0) if isinstance(params, GPParams) else (2, 3, 1, 1)
+    shaped: list[Tensor | None] = []
     for f, dims in zip(fields(params), own, strict=True):
-        value: Tensor = getattr(params, f.name).to(device)
-        shaped.append(value.expand((*batch_shape, *value.shape[value.dim() - dims :])))
-    return type(params)(*shaped)
+        value: Tensor | None = getattr(params, f.name)
+        shaped.append(value if value is None else _expanded(value.to(device), batch_shape, dims))
+    return type(params)(*shaped)  # type: ignore[arg-type]
+
+
+def _expanded(value: Tensor, batch_shape: torch.Size, dims: int) -> Tensor:
+    return value.expand((*batch_shape, *value.shape[value.dim() - dims :]))

@@ -40,8 +40,8 @@ class FitResult:
 
     ``blind`` says that no source is behind it, in all problems of a batch or in some; ``doubt`` is what the predictor
     does not know of its own uncertainty; ``past_bests`` are the best point of every source; ``error_var`` are the known
-    variances of the target's values, ``bounds`` the values that it can have and ``seen`` is the range of those that it
-    and its sources had, in the user's units.
+    variances of the target's values, ``batch`` their batches and ``present`` the one that is predicted, ``bounds`` the
+    values that it can have and ``seen`` is the range of those that it and its sources had, in the user's units.
     """
 
     units: Units
@@ -51,6 +51,8 @@ class FitResult:
     doubt: Doubt | None = None
     past_bests: Float[Tensor, "*b s d"] | None = None
     error_var: Float[Tensor, "*b n"] | None = None
+    batch: Float[Tensor, "*b n"] | None = None
+    present: Float[Tensor, "*b"] | None = None
     bounds: Bounds | None = None
     seen: Seen | None = None
 

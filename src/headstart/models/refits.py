@@ -35,15 +35,15 @@ _CACHED = 64  # more than there are refits (models.auto.scores)
 
 
 class TargetCache:
-    """Bounded cache keyed by what is cached and the bytes of (X, y, error_var); evicts the oldest entry of its kind."""
+    """Bounded cache keyed by what is cached and the bytes of a target; evicts the oldest entry of its kind."""
 
     def __init__(self) -> None:
         self._kinds: dict[str, dict[bytes, Any]] = {}
 
     def get(self, kind: str, target: Dataset, make: Callable[[], V], keep: int = _CACHED) -> V:
         """The value of this kind for these data, made where it is missing; the latest ``keep`` of its kind are kept."""
-        parts = (target.X, target.y, *(() if target.error_var is None else (target.error_var,)))
-        key = b"".join(part.cpu().numpy().tobytes() for part in parts)
+        parts = (target.X, target.y, target.error_var, target.batch, target.present)
+        key = b"|".join(b"" if part is None else part.cpu().numpy().tobytes() for part in parts)
         entries: dict[bytes, V] = self._kinds.setdefault(kind, {})
         if key not in entries:
             value = make()
@@ -86,14 +86,19 @@ def with_appended_rows(posterior: TransferPosterior, target: Dataset, at: Belief
 
     ``target`` is behind its output map, as the rows that the layer has observed were. ``at`` are the sources of a star
     at the new rows, if they are at hand. New rows are always appended in one block, so that the result depends on the
-    data alone.
+    data alone. Where rows are in batches all are observed anew, for the present batch may be another one.
     """
     layer = posterior.predictor
     assert isinstance(layer, Layer)
     seen = layer.z.shape[-1]
     if seen == target.n:
         return posterior
-    new = posterior.units.inward(target).rows(slice(seen, None))
+    inward = posterior.units.inward(target)
+    new = inward.rows(slice(seen, None))
+    if target.has_shifts:
+        further = layer.below.at(new.X) if at is None else layer.below.weigh(at)
+        again = with_its_offset(layer.with_observations(inward, at=layer.at.joined(further)))
+        return TransferPosterior(again, posterior._outcome, target.y, posterior.warp)
     noise = None if new.error_var is None else layer.params.noise_var.unsqueeze(-1) + new.error_var
     located = None if at is None else layer.below.weigh(at)
     return TransferPosterior(

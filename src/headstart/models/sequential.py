@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 from headstart.data.dataset import Dataset, task_name
 from headstart.data.units import OutputUnits, Units
@@ -14,7 +14,7 @@ from headstart.models.chain.beliefs import Beliefs, BeliefsAt, NoBeliefs
 from headstart.models.chain.condensed import LevelSpec, source_layer
 from headstart.models.chain.fitting import fit_layer, fit_level, level_layer
 from headstart.models.chain.layer import Layer, Propagation
-from headstart.models.fitcache import fit_as_arrays, fit_from_arrays, fit_key, options_in_key
+from headstart.models.fitcache import fit_as_arrays, fit_from_arrays, fit_key, options_in_key, values_of
 from headstart.models.learning import (
     FitJob,
     LearnContext,
@@ -95,7 +95,7 @@ def learn_level(
     task, cache, key, at = tasks[-1], context.cache, "", None
     found: tuple[GPParams, FitReport] | None = None
     if cache is not None:
-        values = [getattr(level, f.name).tolist() for level in levels for f in fields(level)]
+        values = values_of(levels)
         options = (spec.kernel, options_in_key(spec.fit), spec.units, spec.propagation, spec.seed)
         key = fit_key("level", tasks, *options, values)
         found = cache.get(key, lambda arrays: fit_from_arrays(arrays, task, spec.name))

@@ -35,7 +35,7 @@ from headstart.models.auto.explanation import (
 )
 from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.family import model_name
-from headstart.models.model import Prior
+from headstart.models.model import Prior, observed
 from headstart.models.outcomes import OutcomePosteriors
 from headstart.models.posterior import TransferPosterior
 from headstart.sampler.outcomes import StudyPriors
@@ -78,10 +78,8 @@ class StudyExplanation(Explanation):
 
     def _repr_html_(self) -> str:
         """The same for a notebook: the verdicts as a table."""
-        told = Explanation.__str__(self).splitlines()[len(self.sources) :]
-        rows = [(s.name, s.rows, s.verdict, s.explained) for s in self.sources]
-        verdicts = _table(("source", "rows", "verdict", "why"), rows) if rows else ""
-        return verdicts + _paragraph(self.nothing or "\n".join(told)) + f"<pre>{html.escape(self.report)}</pre>"
+        verdicts = _paragraph(self.nothing) if self.nothing else Explanation._repr_html_(self)
+        return f"{verdicts}<pre>{html.escape(self.report)}</pre>"
 
 
 @dataclass(frozen=True, repr=False)

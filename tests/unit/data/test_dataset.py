@@ -303,3 +303,86 @@ def test_errors_are_float64() -> None:
     """As X and y are."""
     with pytest.raises(InputError, match="error_var of the data set must be float64"):
         Dataset([[0.1]], [1.0], error_var=torch.tensor([0.1]))
+
+
+# ── batches ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_batch_of_the_last_row_is_the_present_one() -> None:
+    """Unless another one is named, which need not have a row; of every problem its own."""
+    task = Dataset(X, y, batch=[4, 4, 9])
+    assert task.present is not None
+    assert task.present.item() == 9.0
+    assert task.batch is not None
+    assert task.batch.dtype == torch.float64
+    named = Dataset(X, y, batch=np.array([4, 4, 9]), present=5)
+    assert named.present is not None
+    assert named.present.item() == 5.0
+    many = Dataset(X.expand(2, 3, 2), y.expand(2, 3), batch=torch.tensor([[1, 1, 2], [7, 8, 8]]))
+    assert many.present is not None
+    assert many.present.tolist() == [2.0, 8.0]
+    assert Dataset(X, y).present is None
+    assert Dataset(X[:0], y[:0], batch=[]).n == 0
+
+
+def test_rows_keep_their_batches() -> None:
+    """Some of the rows keep the present batch; the first ones are as they were then, when that of the last was it."""
+    task = Dataset(X, y, batch=[4, 6, 9])
+    first, some, all_ = task.head(2), task.rows(torch.tensor([1, 0])), task.head(3)
+    for found, batch, present in ((first, [4, 6], 6), (some, [6, 4], 9), (all_, [4, 6, 9], 9)):
+        assert found.batch is not None
+        assert found.present is not None
+        assert (found.batch.tolist(), found.present.item()) == (batch, present)
+    later = Dataset(X, y, batch=[4, 6, 9], present=1).head(5).present
+    assert later is not None
+    assert later.item() == 1.0
+    with pytest.raises(InputError, match="give batch of the new ones"):
+        task.with_data(X[:1], y[:1])
+    assert task.repeated(4).batch_shape == (4,)
+    assert task.repeated(4).batch.shape == (4, 3)  # type: ignore[union-attr]
+
+
+def test_a_point_is_of_the_present_batch_or_begins_another() -> None:
+    """What is added without a batch is of the present one; with one it makes that the present one."""
+    task = Dataset(X, y, batch=[4, 4, 9], present=5)
+    for batch, expected in ((None, 5.0), (7, 7.0)):
+        more = task.with_point([0.5, 0.5], 1.0, batch=batch)
+        assert more.batch is not None
+        assert more.present is not None
+        assert (more.batch[-1].item(), more.present.item()) == (expected, expected)
+    with pytest.raises(InputError, match="name the batch of all of them, or of none"):
+        Dataset(X, y).with_point([0.5, 0.5], 1.0, batch=2)
+    assert Dataset.empty(2).with_point([0.5, 0.5], 1.0, batch=2).with_point([0.1, 0.5], 1.0).batch.tolist() == [2, 2]  # type: ignore[union-attr]
+
+
+def test_the_pattern_of_shifts_is_that_of_differences_to_the_present_batch() -> None:
+    """D = A Aᵀ with A the rows' batches less the present one; 0 for all of the present batch."""
+    task = Dataset(X, y, batch=[4, 6, 6], present=6)
+    assert task.shift_pattern().tolist() == [[2, 0, 0], [0, 0, 0], [0, 0, 0]]  # type: ignore[union-attr]
+    assert task.has_shifts
+    new = Dataset(X, y, batch=[4, 6, 6], present=7)
+    assert new.shift_pattern().tolist() == [[2, 1, 1], [1, 2, 2], [1, 2, 2]]  # type: ignore[union-attr]
+    assert new.shift_pattern(slice(1, 2)).tolist() == [[1, 2, 2]]  # type: ignore[union-attr]
+    one = Dataset(X, y, batch=[4, 4, 4])
+    assert not one.shift_pattern().any()  # type: ignore[union-attr]
+    assert not one.has_shifts
+    assert Dataset(X, y).shift_pattern() is None
+    assert not Dataset(X, y).has_shifts
+
+
+@pytest.mark.parametrize(
+    ("batch", "present", "message"),
+    [
+        ([1, 2], None, r"batch of data set 'run 7' must have one number per result, shape \(3,\).*\(2,\)"),
+        (["a", "b", "b"], None, r"batch of data set 'run 7' must be numbers.*number them where they have names"),
+        ([1, 2, float("nan")], None, r"batch of data set 'run 7' must be finite, but row 2 is nan"),
+        (None, 3, r"present of data set 'run 7' is one of its batches: give batch"),
+        ([1, 1, 2], "Monday", r"number them where they have names"),
+        ([1, 1, 2], [1, 2], r"present of data set 'run 7' must be the number of a batch, but it is \[1.0, 2.0\]"),
+        ([1, 1, 2], float("nan"), r"present of data set 'run 7' must be the number of a batch"),
+    ],
+)
+def test_batches_that_do_not_fit_are_refused(batch: Any, present: Any, message: str) -> None:
+    """One finite number per result, and one for the present batch."""
+    with pytest.raises(InputError, match=message):
+        Dataset(X, y, "run 7", batch=batch, present=present)

@@ -108,3 +108,32 @@ def test_digits_far_from_zero_are_kept() -> None:
     pooled = pooled_rows(Dataset(X, 1e8 + torch.tensor([1e-6, 2e-6, 3e-6], dtype=torch.float64)))
     assert pooled is not None
     assert abs(float(pooled.data.y[0]) - 1e8 - 2e-6) < 2e-8
+
+
+@pytest.mark.parametrize("errors", [False, True])
+def test_rows_of_a_place_and_a_batch_are_pooled(errors: bool) -> None:
+    """With shifts of batches evidence and posterior of the means are those of all rows, too."""
+    task = repeated(errors=errors)
+    batch, known = torch.arange(task.n).remainder(3), task.error_var
+    known = None if known is None else known.repeat(2)
+    task = Dataset(task.X.repeat(2, 1), torch.cat([task.y, task.y + 0.1]), error_var=known, batch=batch.repeat(2))
+    found = pooled_rows(task)
+    assert found is not None
+    data = found.data
+    assert data.n < task.n
+    assert data.batch is not None
+    options: dict[str, Any] = {"kernel": KERNEL, "residual": False, "free_offset": True}
+    rows, means = (
+        GaussianEvidence(
+            one.X[None],
+            one.y[None],
+            error_var=None if one.error_var is None else one.error_var[None],
+            replicates=counts,
+            shifts=one.shift_pattern()[None],  # type: ignore[index]
+            **options,
+        )
+        for one, counts in ((task, None), (data, RowCounts(found.counts[None], found.scatter[None])))
+    )
+    theta = rows.layout.centre().repeat(5, 1) + 0.3 * torch.randn(5, rows.layout.size, dtype=torch.float64)
+    items = torch.zeros(5, dtype=torch.int64)
+    torch.testing.assert_close(means.evaluate(theta, items), rows.evaluate(theta, items), rtol=1e-8, atol=1e-8)

@@ -152,3 +152,17 @@ def test_what_cannot_be_pooled_is_refused(data: Dataset, message: str) -> None:
     """A batch, and an unknown error among known ones."""
     with pytest.raises(InputError, match=message):
         pool_replicates(data)
+
+
+def test_rows_of_different_batches_are_no_replicates() -> None:
+    """They differ by the shift between their batches, which repeating within one does not average out."""
+    X = torch.zeros(6, 2, dtype=torch.float64)
+    y = torch.tensor([0.0, 0.2, 5.0, 5.2, 0.1, 5.1], dtype=torch.float64)
+    pooled, groups = pool_replicates(Dataset(X, y, batch=[1, 1, 2, 2, 1, 2]))
+    assert groups == ((0, 1, 4), (2, 3, 5))
+    assert pooled.batch is not None
+    assert pooled.present is not None
+    assert (pooled.batch.tolist(), pooled.present.item()) == ([1.0, 2.0], 2.0)
+    torch.testing.assert_close(pooled.y, torch.tensor([0.1, 5.1], dtype=torch.float64))
+    assert pooled.error_var is not None
+    assert float(pooled.error_var.max()) < 0.02

@@ -61,7 +61,7 @@ FITTING = (
     "models/star/weights.py",
     "models/auto/likeness.py",
 )
-FINGERPRINT = "2:134598a45b4cdbd2"
+FINGERPRINT = "3:408388feaa66b41c"
 
 
 def fingerprint() -> str:

@@ -5,7 +5,8 @@
 in nats per observation, in closed form. The hyperparameters are fitted to all points, so that a process gains a little
 from noise, too: as in Akaike's criterion one nat for each of its p hyperparameters is subtracted, but at most 0.7 per
 observation. Noise, and a source too small for its roughness, then gain nothing. Where errors of the values are known
-the constant has them, too (``_constant``): which values are poor says nothing about the inputs.
+the constant has them, too (``_constant``): which values are poor says nothing about the inputs. So it is with batches
+(``_constant_in_batches``): that the rows of a batch are alike is no work of the inputs.
 
 A few rows in many inputs cannot show on their own that they are not noise, but those of all sources together may: a
 value is also predicted from all other values of all sources, pooled into one (``informative_together``), and what
@@ -25,10 +26,12 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.data.thinning import representative
+from headstart.gp.linalg import cholesky
 from headstart.models.chain.layer import Layer
 from headstart.tuning import AUTO_TUNING
 
 _NO_ERROR = 1e-12
+_SHIFTS = (0.0, *(4.0**k for k in range(-3, 6)))  # variances of shifts between batches, in those within
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,41 @@ def _constant(
     return c, low + error_var + 1 / w.sum(-1)
 
 
+def _constant_in_batches(source: Dataset) -> tuple[Float[Tensor, "*b n"], Float[Tensor, "*b n"]]:
+    """Mean and variance of every value as one of a constant with a shift for every batch, from the others.
+
+    y ~ N(c, s² C), C = I + ρ B with B_ij = [batch_i = batch_j], c free, and ρ the most probable of ``_SHIFTS`` by the
+    restricted likelihood. With P = C⁻¹ − C⁻¹ 1 1ᵀ C⁻¹/(1ᵀ C⁻¹ 1) value i is predicted from the others with
+
+        y_i − mean = [P y]_i/P_ii        variance = s²/P_ii,  s² = (yᵀ P y − [P y]_i²/P_ii)/(n − 2)
+
+    Known errors are in C in proportion to what the values vary by besides.
+    """
+    y, n, batch = source.y, source.n, source.batch
+    assert batch is not None
+    alike = (batch.unsqueeze(-1) == batch.unsqueeze(-2)).to(y)
+    own = torch.ones_like(y)
+    if source.error_var is not None:
+        total, known = y.var(-1, keepdim=True), source.error_var
+        own = own + known / torch.maximum(total - known.mean(-1, keepdim=True), 0.01 * total).clamp_min(_NO_ERROR)
+    found, likely = [], []
+    for rho in _SHIFTS:
+        L = cholesky(torch.diag_embed(own) + rho * alike, of="The covariance of shifts between batches")
+        inverse = torch.cholesky_inverse(L)
+        one = inverse.sum(-1)
+        information = one.sum(-1)
+        P = inverse - one.unsqueeze(-1) * one.unsqueeze(-2) / information[..., None, None]
+        Py, diagonal = (P @ y.unsqueeze(-1)).squeeze(-1), P.diagonal(dim1=-2, dim2=-1)
+        square = (y * Py).sum(-1)
+        log_det = 2 * L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        likely.append(-0.5 * ((n - 1) * square.clamp_min(_NO_ERROR).log() + log_det + information.log()))
+        var = (square.unsqueeze(-1) - Py.square() / diagonal).clamp_min(0.0) / (n - 2) / diagonal
+        found.append(torch.stack([y - Py / diagonal, var]))
+    best = torch.stack(likely).argmax(0)
+    mean, var = torch.stack(found).gather(0, best[None, None, ..., None].expand(1, 2, *y.shape))[0]
+    return mean, var.clamp_min(_NO_ERROR)
+
+
 def _gain(layer: Layer, source: Dataset) -> tuple[Float[Tensor, "*b"], Float[Tensor, "*b"]]:
     """The gain of one source in nats per observation, and its standard error; of many rows from representative ones."""
     if source.n > AUTO_TUNING.gate_max_rows:
@@ -116,7 +154,9 @@ def _row_gains(layer: Layer, source: Dataset) -> Float[Tensor, "*b n"]:
     spread = (away.square().sum(-1, keepdim=True) - n / (n - 1) * away.square()) / (n - 2)
     # a mean of n − 1 values is uncertain itself; a constant source has no spread to divide by
     constant = (spread * (1 + 1 / (n - 1))).clamp_min(_NO_ERROR)
-    if source.error_var is not None:
+    if source.has_shifts:
+        others, constant = _constant_in_batches(source)
+    elif source.error_var is not None:
         others, constant = _constant(y, source.error_var)
     # one outlier, a penalty for a failed run say, must not decide
     most = AUTO_TUNING.max_log_ratio

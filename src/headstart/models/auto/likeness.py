@@ -5,8 +5,8 @@ every source in turn is the target, of which some rows are known, and the others
 
     own        how much a task has of its own, as a share of the sources' kernels: the posterior (geometric) mean over
                a few values, all sources together
-    expected   the other hyperparameters of a task (its residual's kernel, its noise, its size): their mean and spread
-               over the sources, the general prior counting as one of them
+    expected   the other hyperparameters of a task (its residual's kernel, its noise, its size, its shifts of batches):
+               their mean and spread over the sources, the general prior counting as one of them
     believed   the proportion in which each candidate is right: the posterior mean of the proportions of a mixture
                whose Dirichlet prior counts as ``likeness_prior_sources`` sources (headstart.tuning)
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -26,11 +26,11 @@ from torch import Tensor
 
 from headstart.gp.evidence import WeightedTerms
 from headstart.gp.fit import FitOptions, fit
-from headstart.gp.hyperparameters import Layout, ThetaPrior
+from headstart.gp.hyperparameters import Layout, ThetaPrior, batch_slot
 from headstart.gp.kernels import Kernel
 from headstart.gp.threads import single_thread
 from headstart.models.chain.beliefs import ExactBeliefs
-from headstart.models.fitcache import Arrays, fit_key
+from headstart.models.fitcache import Arrays, fit_key, values_of
 from headstart.models.learning import LearnContext, count_in_words
 from headstart.models.star.independent import IndependentSources, exact_beliefs, rows_pooled
 from headstart.models.star.star import Star
@@ -71,7 +71,7 @@ def likeness(
         return Likeness(trust.new_tensor(AUTO_TUNING.own_share).expand(*trust.shape[:-1], 1), chances)
     cache, key = context.cache, ""
     if cache is not None:
-        params = [getattr(layer.params, f.name).tolist() for layer in alone.layers for f in fields(layer.params)]
+        params = values_of([layer.params for layer in alone.layers])
         options = (kernel, tuple(candidates), tuple(believed), trust.tolist(), AUTO_TUNING)
         key = fit_key("likeness", alone.sources, *options, params)
         if (found := cache.get(key, lambda arrays: _from_arrays(arrays, trust, chances.shape))) is not None:
@@ -125,8 +125,20 @@ def _compared(
     own = (weights * trust.new_tensor(AUTO_TUNING.own_shares).log()).sum(-1, keepdim=True).exp()
     best = torch.logsumexp(of_own + weights.log().unsqueeze(-2), dim=-1, keepdim=True)
     theta = (weights[..., None, :, None] * thetas[..., :n_own, :]).sum(-2)  # (*b, source, p)
-    expected = _expected(theta, trust, found[0][2])
+    expected = _with_shifts(_expected(theta, trust, found[0][2]), alone)
     return own, _proportions(torch.cat([best, others], dim=-1), trust, chances), expected
+
+
+def _with_shifts(expected: ThetaPrior, alone: IndependentSources) -> ThetaPrior:
+    """The same, and log batch_var behind it, from those sources that have rows of several batches, if any do."""
+    found = {i: alone.layers[i].params.batch_var for i, source in enumerate(alone.sources) if source.has_shifts}
+    sizes = [size.log() for size in found.values() if size is not None]
+    if not sizes:
+        return expected
+    trust = alone.trust[..., list(found)].unsqueeze(-1)
+    shifts = _expected(torch.stack(sizes, dim=-1).unsqueeze(-1), trust, Layout((batch_slot(),)))
+    parts = (expected.centre, shifts.centre), (expected.spread, shifts.spread)
+    return ThetaPrior(*(torch.cat(pair, dim=-1) for pair in parts))
 
 
 def _expected(theta: Float[Tensor, "*b s p"], trust: Float[Tensor, "*b s 1"], layout: Layout) -> ThetaPrior:
@@ -194,9 +206,10 @@ def _evidences(
     k = len(tried)
     scale = next(w.coefficients for w in (star.weighting for star in tried if star) if isinstance(w, Integrated))
     terms = WeightedTerms(torch.cat(means).unsqueeze(1), torch.cat(covs).unsqueeze(1), scale)
-    known = source.error_var if source.error_var is None else source.error_var.expand(k, *b, n)
-    repeated = replace(source, X=source.X.expand(k, *b, n, -1), y=source.y.expand(k, *b, n), error_var=known)
-    evidence = star_evidence(repeated, kernel, terms)
+    evidence = star_evidence(source.repeated(k), kernel, terms)
     theta, report = fit(evidence, _QUICK, seed=i, task=f"source {i}", batch_shape=torch.Size([k * P]))
     best = report.objective.gather(-1, report.best.unsqueeze(-1)).squeeze(-1)
-    return (-n * best).reshape(k, *b).movedim(0, -1), theta.reshape(k, *b, -1).movedim(0, -2), evidence.layout
+    # shifts of batches, the last entry, are not those of every source
+    layout = Layout(tuple(slot for slot in evidence.layout.slots if slot.name != "batch_var"))
+    theta = theta[..., : layout.size]
+    return (-n * best).reshape(k, *b).movedim(0, -1), theta.reshape(k, *b, -1).movedim(0, -2), layout

@@ -6,7 +6,8 @@ Cholesky factor L of K and z = L⁻¹ r hold every prediction of an observation 
     log p(y_i | y_1 … y_{i−1}) = −½ z_i² − log L_ii − ½ log 2π
 
 The level of a task says nothing about which model is right, and models differ in the level they expect. So the offset
-has a flat prior: contrasts y_i − y_1 are scored, and the first observation scores 0.
+has a flat prior: contrasts y_i − y_1 are scored, and the first observation scores 0. Shifts of batches are in K, so
+that a value of a new batch is predicted with their variance; which batch is the present one makes no difference.
 """
 
 from __future__ import annotations

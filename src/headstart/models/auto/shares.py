@@ -162,7 +162,7 @@ def predict_heard(
         between: Tensor = before - (h @ known.flatten(1)).unflatten(-1, known.shape[1:]) + u_t.mT @ u_b
         return between
 
-    K = cov(slice(n), u_t) + torch.diag_embed(layer.noise)
+    K = cov(slice(n), u_t) + layer.noise_cov
     L = cholesky(K, of="The covariance of the observations")
     y = layer.at.mean + layer.params.offset + (layer.L @ layer.z.unsqueeze(-1)).squeeze(-1)
     z = solve_lower(L, (y - mean[:, :n] - layer.params.offset).unsqueeze(-1))

@@ -1,9 +1,10 @@
 """A task of many rows as a layer: exactly up to some thousands of rows, through inducing points beyond.
 
 With P the prior of f (the gain's prior of the layer), Z inducing points among the rows, and the noise N of every row,
+plus, where rows have shifts in common, the covariance Q Qᵀ of these (``_shift_factor``),
 
     A = L_u⁻¹ P(Z, X)      L_u L_uᵀ = P(Z, Z)      d = diag(P(X, X) − AᵀA): what Z does not see of a row
-    D = N + d              B = I + A D⁻¹ Aᵀ        b = A D⁻¹ (y − m(X) − offset)
+    D = N + d + Q Qᵀ       B = I + A D⁻¹ Aᵀ        b = A D⁻¹ (y − m(X) − offset)
 
     mean(x) = m(x) + offset + a(x)ᵀ B⁻¹ b            a(x) = L_u⁻¹ P(Z, x)
     cov     = P(x, x') − a(x)ᵀ (I − B⁻¹) a(x')
@@ -35,7 +36,7 @@ from headstart.gp.hyperparameters import GPParams
 from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import cholesky, solve_lower, solve_upper
 from headstart.models.chain.beliefs import Beliefs, BoostedBeliefs, ExactBeliefs
-from headstart.models.chain.layer import Layer, Propagation
+from headstart.models.chain.layer import Layer, Propagation, shifts_of
 from headstart.tuning import PLAIN_TUNING
 
 _BLOCK = 1024  # rows
@@ -117,7 +118,8 @@ def _rows_and_points(below: Beliefs, data: Dataset, spec: LevelSpec) -> tuple[in
     room = max(most - N, on_top) if N else most
     if data.n <= room:
         return data.n, None
-    if spec.propagation is Propagation.BOOSTED:  # its covariance is that of rows with noise of their own
+    too_many = data.batch is not None and len(data.batch.unique()) > points  # shifts that are found one by one
+    if too_many or spec.propagation is Propagation.BOOSTED:  # its covariance is that of rows with noise of their own
         return min(room, points), None
     work = PLAIN_TUNING.condensed_max_work
     affordable = min(PLAIN_TUNING.condensed_max_rows, int(work / max(N, 1) ** 2))
@@ -133,6 +135,8 @@ def _exact(empty: Layer, data: Dataset, noise: Float[Tensor, "*b n"], offset_var
     K = data.X.new_empty(*data.batch_shape, data.n, data.n)
     for block in _blocks(data.n):
         K[..., block, :] = empty.gain_cov(at.rows(block), at)
+        if (shifts := shifts_of(data, empty.params, block)) is not None:
+            K[..., block, :] += shifts
     K.diagonal(dim1=-2, dim2=-1).add_(noise)
     L = cholesky(K, of="The covariance of the observations")
     del K
@@ -160,20 +164,29 @@ def condensed(
     P.diagonal(dim1=-2, dim2=-1).mul_(1 + _JITTER)
     L_u = cholesky(P, of="The covariance of the inducing points")
     seen = torch.zeros_like(P)  # A D⁻¹ Aᵀ
-    b = data.X.new_zeros(*data.batch_shape, m, 2)  # A D⁻¹ of the residual and of 1
-    both = data.X.new_zeros(*data.batch_shape, 2, 2)
+    Q = _shift_factor(data, empty.params)
+    k = 2 + Q.shape[-1]
+    b = data.X.new_zeros(*data.batch_shape, m, k)  # A D⁻¹ of the residual, of 1 and of Q, at first without shifts in D
+    both = data.X.new_zeros(*data.batch_shape, k, k)
     for block in _blocks(data.n):
         new = empty.below.at(data.X[..., block, :])
         A = solve_lower(L_u, empty.gain_cov(at, new))
         unseen = (empty.gain_var(new) - A.square().sum(-2)).clamp_min(0.0)  # 0 at the points themselves, to rounding
         D = noise[..., block] + unseen
         r = data.y[..., block] - new.mean - empty.params.offset.unsqueeze(-1)
-        right = torch.stack([r, torch.ones_like(r)], dim=-1)
+        right = torch.cat([torch.stack([r, torch.ones_like(r)], dim=-1), Q[..., block, :]], dim=-1)
         weighted = right / D.unsqueeze(-1)
         b += A @ weighted
         both += right.mT @ weighted
         A /= D.sqrt().unsqueeze(-2)
         seen += A @ A.mT
+    if k > 2:  # (D + Q Qᵀ)⁻¹ = D⁻¹ − D⁻¹ Q (I + Qᵀ D⁻¹ Q)⁻¹ Qᵀ D⁻¹
+        own = both[..., 2:, 2:] + torch.eye(k - 2, dtype=both.dtype, device=both.device)
+        known = torch.cat([both[..., 2:, :2], b[..., 2:].mT], dim=-1)
+        known = solve_lower(cholesky(own, of="What the rows say of the shifts"), known)
+        told, by_points = known[..., :2], known[..., 2:]
+        seen -= by_points.mT @ by_points
+        b, both = b[..., :2] - by_points.mT @ told, both[..., :2, :2] - told.mT @ told
     L_b = cholesky(identity + seen, of="What the rows say of the inducing points")
     c = solve_lower(L_b, b)
     shift = torch.zeros_like(empty.params.offset)
@@ -195,6 +208,19 @@ def condensed(
         z=(T.mT @ mean.unsqueeze(-1)).squeeze(-1),
         noise=noise.gather(-1, points),
     )
+
+
+def _shift_factor(data: Dataset, params: GPParams) -> Float[Tensor, "*b n k"]:
+    """Q with Q Qᵀ the covariance of the shifts of all rows (``shifts_of``): a column for each of k batches, or none."""
+    if data.batch is None or params.batch_var is None or not data.has_shifts:
+        return data.X.new_zeros(*data.batch_shape, data.n, 0)
+    assert data.present is not None
+    names = data.batch.unique()
+    of_batch = (data.batch.unsqueeze(-1) == names) & (data.batch != data.present.unsqueeze(-1)).unsqueeze(-1)
+    # the shifts of the k batches against the present one have the covariance batch_var · (I + 1 1ᵀ)
+    together = torch.eye(len(names), dtype=data.y.dtype, device=data.y.device) + 1.0
+    Q: Tensor = params.batch_var.sqrt()[..., None, None] * (of_batch.to(data.y) @ torch.linalg.cholesky(together))
+    return Q
 
 
 def _blocks(n: int) -> Iterator[slice]:

@@ -112,6 +112,7 @@ def _evidence(
         free_offset=not per_level,
         inputs=Inputs.of(task.d, task.categories),
         error_var=None if task.error_var is None else (task.error_var / var).reshape(P, n),
+        shifts=None if (D := task.shift_pattern()) is None else D.reshape(P, n, n),
         replicates=None
         if replicates is None
         else RowCounts(replicates[0].reshape(P, n), (replicates[1] / var).reshape(P, n)),
@@ -160,11 +161,9 @@ def _fit_many(below: Beliefs, task: Dataset, spec: LevelSpec) -> LevelFit:
         theta = further
         if np.abs(after - before).max() < PLAIN_TUNING.fit_settled_within:
             break
-    group = Inputs.of(task.d, task.categories).group
 
     def as_params(theta: Float[Tensor, "P p"]) -> GPParams:
-        outputscale, noise_var = (theta[:, i].exp().reshape(b) for i in (-2, -1))
-        own = GPParams(theta[:, group].exp().reshape(*b, -1), outputscale, noise_var, torch.zeros_like(shift))
+        own = evidence.params_around(theta, torch.zeros_like(shift).reshape(P), b)
         return blind_to(own.scaled(scale, shift), task.unseen)
 
     how = learnt_through(below, task, spec) if spec.source else f"learnt from {task.n:,} rows"

@@ -46,8 +46,9 @@ class Layer:
         EXACT         K + Σ       K + Σ           SHGP: Bayes' rule
 
     P is the gain's prior, N the noise of the observations, L Lᵀ = P(X, X) + N, z = L⁻¹ (y − m(X) − offset); mean and
-    covariance are in docs/models.md, chains. A joint model is an EXACT layer whose beliefs hold all kernels: δ is
-    absent (``params`` has outputscale 0).
+    covariance are in docs/models.md, chains. f is that of the present batch: rows of others have shifts, noise that
+    they have in common, N = diag(noise) + batch_var · D (``Dataset.shift_pattern``). A joint model is an EXACT layer
+    whose beliefs hold all kernels: δ is absent (``params`` has outputscale 0).
     """
 
     kernel: Kernel
@@ -57,7 +58,8 @@ class Layer:
     at: BeliefsAt  # the beliefs at X
     L: Float[Tensor, "*b n n"]
     z: Float[Tensor, "*c n"]
-    noise: Float[Tensor, "*b n"]  # the variance of every observation's noise: N
+    noise: Float[Tensor, "*b n"]  # the variance of every observation's own noise
+    shifts: Float[Tensor, "*b _ _"] | None = None  # the covariance of the shifts of the first observations
 
     @classmethod
     def observe(
@@ -74,8 +76,10 @@ class Layer:
         at = below.at(task.X) if at is None else at
         none = task.X.new_zeros(*task.batch_shape, 0)
         empty = cls(kernel, propagation, below, params, at.rows(slice(0)), none.unsqueeze(-1)[..., :0], none, none)
+        if task.n == 0:
+            return empty
         noise = None if task.error_var is None else params.noise_var.unsqueeze(-1) + task.error_var
-        return empty.observing(task.X, task.y, at=at, noise_var=noise) if task.n else empty
+        return empty.observing(task.X, task.y, at=at, noise_var=noise, shifts=shifts_of(task, params))
 
     def with_observations(self, task: Dataset, params: GPParams | None = None, at: BeliefsAt | None = None) -> Layer:
         """The layer, at other hyperparameters if given, with these observations in place of its own."""
@@ -96,6 +100,15 @@ class Layer:
     def noise_var(self) -> Float[Tensor, "*b"]:
         """The variance of the noise that all observations have, and a new one will."""
         return self.params.noise_var
+
+    @property
+    def noise_cov(self) -> Float[Tensor, "*b n n"]:
+        """N: the covariance of the noise of all observations; those that were added later are of the present batch."""
+        N = torch.diag_embed(self.noise)
+        if self.shifts is not None:
+            n = self.shifts.shape[-1]
+            N[..., :n, :n] += self.shifts
+        return N
 
     def log_evidence(self) -> Float[Tensor, "*b"]:
         """log p(y | the tasks below) under the gain's prior: for BHGP it is MHGP's."""
@@ -118,10 +131,12 @@ class Layer:
         *,
         at: BeliefsAt | None = None,
         noise_var: Tensor | None = None,
+        shifts: Tensor | None = None,
     ) -> Layer:
         """The layer after k more observations: rows appended to the factor; ``noise_var`` is all the noise of these.
 
-        y may have more leading dimensions than X (fantasies): L then stays as small as X asks for.
+        They are of the present batch, but for the very first ones, whose ``shifts`` may have a covariance. y may have
+        more leading dimensions than X (fantasies): L then stays as small as X asks for.
         """
         new = self.below.at(X) if at is None else at
         seen = self.L.shape[-1] > 0
@@ -129,6 +144,7 @@ class Layer:
         noise = self.params.noise_var.unsqueeze(-1) if noise_var is None else noise_var
         noise = noise.expand(*new.mean.shape)
         P = self.gain_cov(new, new) - v.mT @ v + torch.diag_embed(noise)
+        P = P if shifts is None else P + shifts
         corner = cholesky(P, of="The covariance of the observations")
         r = y - new.mean - self.params.offset.unsqueeze(-1) - (self.z.unsqueeze(-2) @ v).squeeze(-2)
         z = solve_lower(corner, r.unsqueeze(-1)).squeeze(-1)
@@ -139,6 +155,7 @@ class Layer:
             L=append_rows(self.L, v.mT, corner),
             z=torch.cat([self.z.expand(*batch, -1), z.expand(*batch, -1)], dim=-1),
             noise=torch.cat([self.noise.expand(*noise.shape[:-1], -1), noise], dim=-1) if seen else noise,
+            shifts=self.shifts if seen else shifts,
         )
 
     def _query(
@@ -217,7 +234,7 @@ class Layer:
                 if isinstance(self.below, BoostedBeliefs):
                     exact = replace(self, propagation=Propagation.EXACT, below=self.below.exact)
                     at = replace(self.at, u=None)  # the exact model's beliefs: v without the boosting
-                    P = exact.gain_cov(at, at) + torch.diag_embed(self.noise)
+                    P = exact.gain_cov(at, at) + self.noise_cov
                     corner = cholesky(P, of="The covariance of the observations under the exact model")
                     return self.below.extended(self.params, self.at, self.L, weights_of(self.L, self.z), corner)
                 return BoostedBeliefs.first(self._mean_beliefs(), self._first_exact())
@@ -233,3 +250,9 @@ class Layer:
         p = self.params
         term = CrossTerm(p.lengthscale, p.outputscale.unsqueeze(-1), 0, self.X.shape[-2])
         return ExactBeliefs(self.kernel, self.X, (term,), ((p.lengthscale, p.outputscale),), self.L, self.z, p.offset)
+
+
+def shifts_of(task: Dataset, params: GPParams, rows: slice = slice(None)) -> Float[Tensor, "*b _ n"] | None:
+    """batch_var · D: the covariance of the shifts of some rows of a task with those of all; None where it has none."""
+    D = None if params.batch_var is None else task.shift_pattern(rows)
+    return None if D is None or params.batch_var is None else params.batch_var[..., None, None] * D

@@ -319,6 +319,8 @@ class Joint(TransferModel):
 
     coregion: Coregion
 
+    no_shifts = "it learns all tasks together"
+
     def evidence(self, tasks: Sequence[Dataset]) -> JointEvidence:
         """The evaluator that exploits the zeros of W: arrow form for WSGP, dense for the others."""
         free = self.units is OutputUnits.SHARED

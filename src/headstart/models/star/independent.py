@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import itemgetter
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -149,11 +150,12 @@ def _key(source: Dataset, scale: Float[Tensor, "*b"], spec: LevelSpec) -> str:
 
 def _lockstep_groups(sources: Sequence[Dataset], which: Sequence[int], restarts: int) -> list[list[int]]:
     """Sources of one size in groups, no larger than gains anything; a source of many rows is alone."""
-    alike: dict[tuple[int, tuple[int, ...], bool], list[int]] = defaultdict(list)
+    alike: dict[tuple[int, tuple[int, ...], bool, bool, bool], list[int]] = defaultdict(list)
     for i in which:
-        alike[sources[i].n, sources[i].unseen, sources[i].error_var is None].append(i)
+        known = sources[i].error_var is None, sources[i].batch is None, sources[i].has_shifts
+        alike[sources[i].n, sources[i].unseen, *known].append(i)
     groups = []
-    for (n, _, _), members in alike.items():
+    for (n, *_), members in alike.items():
         most = max(1, _TOGETHER // (restarts * n * n * sources[0].batch_shape.numel()))
         most = 1 if n > PLAIN_TUNING.every_row_up_to else most
         groups += [members[i : i + most] for i in range(0, len(members), most)]
@@ -174,9 +176,11 @@ def _fit_group(
 
 def _stacked(sources: tuple[Dataset, ...]) -> Dataset:
     """Sources of one size as a batch of problems."""
-    X, y = (torch.stack([getattr(source, what) for source in sources]) for what in ("X", "y"))
-    known = [source.error_var for source in sources if source.error_var is not None]
-    return replace(sources[0], X=X, y=y, error_var=torch.stack(known) if known else None)
+    together: dict[str, Any] = {}
+    for what in ("X", "y", "error_var", "batch", "present"):
+        values = [getattr(source, what) for source in sources]
+        together[what] = None if values[0] is None else torch.stack(values)
+    return replace(sources[0], **together)
 
 
 def pooled(sources: Sequence[Dataset], doubt: Float[Tensor, "*b s"] | None = None) -> Dataset:
@@ -192,8 +196,21 @@ def pooled(sources: Sequence[Dataset], doubt: Float[Tensor, "*b s"] | None = Non
         known = (torch.zeros_like(part.y) if part.error_var is None else part.error_var for part in parts)
         error_var = torch.cat([one + extra[..., i, None] for i, one in enumerate(known)], dim=-1)
     unseen = sorted({column for source in sources for column in source.unseen})
-    X = torch.cat([part.X for part in parts], dim=-2)
-    return Dataset(X, y, "all sources", unseen=unseen, categories=sources[0].categories, error_var=error_var)
+    X, categories = torch.cat([part.X for part in parts], dim=-2), sources[0].categories
+    return Dataset(X, y, "all sources", unseen, categories, error_var, _apart(parts))
+
+
+def _apart(parts: Sequence[Dataset]) -> Float[Tensor, "*b n"] | None:
+    """Batches of all tasks, numbered so that those of different tasks differ; None where each task has one of them."""
+    if not any(part.has_shifts for part in parts):
+        return None
+    found, n = [], 0
+    for part in parts:
+        labels = torch.zeros_like(part.y) if part.batch is None else part.batch
+        names, numbers = labels.unique(return_inverse=True)
+        found.append((n + numbers).to(part.y))
+        n += len(names)
+    return torch.cat(found, dim=-1)
 
 
 def rows_pooled(sources: Sequence[Dataset]) -> list[int]:

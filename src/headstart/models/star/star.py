@@ -63,11 +63,15 @@ class StarPrior(Prior):
         terms = self.model.weighting.terms(selected.members, facts, located, b)
         evidence = star_evidence(fitted_on, self.model.kernel, terms)
         options = options if begin is None else fit_of_long(options)
-        theta, report = fit(
-            evidence, options, seed=seed, task="target", batch_shape=b, prior=self.expected, warm_start=begin
-        )
+        prior = evidence.layout.prior(b.numel(), self.expected)
+        begin = None if begin is None else evidence.layout.completed(begin)  # shifts may be new
+        theta, report = fit(evidence, options, seed=seed, task="target", batch_shape=b, prior=prior, warm_start=begin)
         theta = theta.reshape(b.numel(), -1)
         own, omega = evidence.params(theta, b), evidence.omega(theta)
+        if self.expected is not None and own.batch_var is not None and not fitted_on.has_shifts:
+            # one batch so far: shifts are as the sources', if these have any
+            found = self.expected.centre[:, evidence.layout.size :]
+            own = replace(own, batch_var=found.exp().reshape(b)) if found.numel() else own
         weights = self.model.weighting.weights(omega.reshape(*b, -1), facts)
         below = StarBeliefs(selected.members, weights)
         if len(selected.index) < len(self.sources):

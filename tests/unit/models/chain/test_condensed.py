@@ -208,3 +208,68 @@ def test_many_large_sources_side_by_side_take_no_more_memory_than_four(monkeypat
         sources[:4], STAR.using(output_map=OutputMap.NONE, fit=FitOptions(restarts=1)), 0, LearnContext()
     )
     assert {layer.L.shape[-1] for layer in few.layers} == {90}
+
+
+# ── shifts of batches ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def shifted(n: int, n_batches: int, *, seed: int = 0, present: float | None = None) -> Dataset:
+    """Rows of batches in turn, with shifts."""
+    task = task_of(n, seed=seed, errors=True)
+    batch = torch.arange(n).remainder(n_batches)
+    level = torch.randn(n_batches, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return Dataset(task.X, task.y + level[batch], error_var=task.error_var, batch=batch, present=present)
+
+
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize("present", [1.0, 9.0])
+def test_the_closed_form_with_shifts_is_the_dense_one(free: bool, present: float) -> None:
+    """The posterior of y ~ N(offset, Q + diag(P − Q) + N + batch_var D), f seen through Q, with n×n matrices."""
+    params = replace(PARAMS, batch_var=torch.tensor(0.7, dtype=torch.float64))
+    task, points = shifted(80, 6, present=present), torch.arange(0, 80, 4)
+    nothing = dense(NoBeliefs(torch.Size()), params, task.rows(slice(0)), Kernel.MATERN52, Propagation.EXACT)
+    noise, offset_var = noise_of(params, task), torch.tensor(OFFSET_VAR, dtype=torch.float64)
+    mine = condensed(nothing, task, noise, points, offset_var if free else None)
+
+    def k(A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+        return params.outputscale * Kernel.MATERN52(A, B, params.lengthscale)
+
+    Z = task.X[points]
+    P_inverse = torch.linalg.inv(k(Z, Z))
+    Q = k(task.X, Z) @ P_inverse @ k(Z, task.X)
+    D = task.shift_pattern()
+    assert D is not None
+    K = Q + torch.diag((k(task.X, task.X) - Q).diagonal() + noise) + 0.7 * D
+    inverse, one = torch.linalg.inv(K), torch.ones(80, dtype=torch.float64)
+    r = task.y - params.offset
+    moved = (one @ inverse @ r) / (one @ inverse @ one + 1 / OFFSET_VAR) if free else torch.zeros(())
+    Q_new = k(X_NEW, Z) @ P_inverse @ k(Z, task.X)
+    mean = params.offset + moved + Q_new @ inverse @ (r - moved)
+    cov = k(X_NEW, X_NEW) - Q_new @ inverse @ Q_new.mT
+    found = mine.predict(X_NEW)
+    torch.testing.assert_close(found[0], mean, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(found[1], cov, rtol=1e-5, atol=1e-5)
+
+
+def test_a_source_of_many_rows_knows_its_shifts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fitted to some rows and observed exactly, through points, or (too many batches for these) on some rows."""
+    for numbers, n_batches in (
+        ({"exact_up_to_rows": 500}, 6),
+        ({"exact_up_to_rows": 200, "inducing_points": 100}, 6),
+        ({"exact_up_to_rows": 200, "inducing_points": 100}, 150),
+    ):
+        with_tuning(monkeypatch, every_row_up_to=100, first_fit_rows=90, last_fit_rows=150, **numbers)
+        task = shifted(300, n_batches)
+        model = STAR.using(output_map=OutputMap.NONE, fit=FitOptions(restarts=1))
+        layers = [
+            independent.fit_independently((one,), model, 0, LearnContext()).layers[0]
+            for one in (task, replace(task, batch=None, present=None))
+        ]
+        assert layers[0].params.batch_var is not None
+        assert layers[0].params.batch_var > 0.05
+        truth = torch.sin(6 * X_NEW).sum(-1)
+        errors = []
+        for layer in layers:
+            away = layer.predict_marginal(X_NEW)[0] - truth / Units.of([task]).scale
+            errors.append((away - away.mean()).square().mean().sqrt())  # the level is that of today
+        assert errors[0] < (0.8 if n_batches == 6 else 1.2) * errors[1]
