@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
+from benchmarks.outcomes.agreed import AGREED
 from benchmarks.outcomes.methods import method_compared
 from benchmarks.outcomes.problems import TABLES, OutcomeProblem
 from benchmarks.outcomes.ruled import RULED
@@ -16,7 +17,7 @@ from benchmarks.store import Run, RunKey, provenance, rounded, settings_key
 from headstart.errors import InputError
 from headstart.gp.threads import single_thread
 
-OUTCOME_PROBLEMS: dict[str, OutcomeProblem] = {problem.name: problem for problem in (*TABLES, *RULED)}
+OUTCOME_PROBLEMS: dict[str, OutcomeProblem] = {problem.name: problem for problem in (*TABLES, *RULED, *AGREED)}
 
 
 def outcome_problem(name: str) -> OutcomeProblem:
