@@ -221,7 +221,7 @@ def outcomes(
     with errors_in_one_line():
         from benchmarks.outcomes import report
         from benchmarks.outcomes.methods import METHODS_COMPARED
-        from benchmarks.outcomes.runs import OUTCOME_PROBLEMS, OutcomeUnit
+        from benchmarks.outcomes.runs import OUTCOME_PROBLEMS, OutcomeUnit, fits
         from benchmarks.read.analysis import series
         from benchmarks.store import Store
 
@@ -229,7 +229,7 @@ def outcomes(
         kept = Store(store)
         _require(runs=runs, steps=steps)
         # seed by seed: whoever stops early has equally many runs of each
-        units = [OutcomeUnit(p, m, seed, steps) for seed in range(runs) for p in on for m in by]
+        units = [OutcomeUnit(p, m, seed, steps) for seed in range(runs) for p in on for m in by if fits(p, m)]
         _work("outcomes", [] if report_only else units, kept, jobs=jobs, minutes=minutes)
         found = report.outcome_results([run for run in kept.read().runs if run.problem in on], steps=steps)
         sheets, heading = report.outcome_sheets(found), "Several outcomes, limits and rules"

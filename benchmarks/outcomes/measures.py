@@ -4,6 +4,8 @@ several objectives   the volume between the front of what was evaluated and a re
                      front of the whole table. The reference is the worst value of every objective in the table
                      (``volume``), or a tenth beyond the front's own worst values (``nadir``): the first asks
                      whether anything is missed, the second how much of the front itself is known
+with an agreed       the share of the volume between the results and the agreed reference (``agreed``), the same with
+reference            the worst values of all (``plain``), and that of the evaluations that are no better (``worse``)
 one, with limits     (best within the limits so far − best within them)/(worst − best within them), which is 1
                      before anything is within them (``regret``); and whether anything is (``found``)
 one, with rules      (best so far − optimum)/(median of the domain − optimum), without the noise (``regret``)
@@ -64,6 +66,31 @@ class FrontVolume(Yardstick):
             name: [volume_of(Y[: n + 1], reference) / self.volumes[name] for n in range(len(Y))]
             for name, reference in self.references.items()
         }
+
+
+@dataclass(frozen=True, eq=False)
+class AgreedVolume(Yardstick):
+    """The volumes of a front with respect to an agreed reference, and to the worst values of all."""
+
+    reference: Float[Tensor, "m"]
+    worst: Float[Tensor, "m"]
+    volumes: tuple[float, float]
+
+    @classmethod
+    def of(cls, Y: Float[Tensor, "n m"], reference: Float[Tensor, "m"]) -> Self:
+        """Of many random points."""
+        worst = Y.amax(0)
+        volumes = volume_of(Y, reference), volume_of(Y, worst)
+        if not min(volumes) > 0:
+            raise InputError("No point is better than the agreed reference.")
+        return cls(reference, worst, volumes)
+
+    def curves(self, Y: Float[Tensor, "n m"]) -> dict[str, list[float]]:
+        """The shares of both volumes, and that of the evaluations that are no better than the agreed reference."""
+        ends = zip(("agreed", "plain"), (self.reference, self.worst), self.volumes, strict=True)
+        shares = {name: [volume_of(Y[: n + 1], end) / full for n in range(len(Y))] for name, end, full in ends}
+        worse = (self.reference <= Y).any(-1).to(Y).cumsum(0) / torch.arange(1, len(Y) + 1)
+        return {**shares, "worse": worse.tolist()}
 
 
 @dataclass(frozen=True, eq=False)

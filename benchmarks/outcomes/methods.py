@@ -9,6 +9,8 @@ multi-task           the same with BoTorch's MultiTaskGP per outcome over all ro
                      transfer learning does with several metrics
 optuna-gp, optuna-tpe, optuna-nsga2    Optuna's samplers, without sources
 random               uniform
+headstart-unsaid     headstart without the thresholds that the objectives have
+headstart-limited    the thresholds are limits instead, on copies of the objectives
 headstart-unmapped   headstart without output maps, so that volumes are in the units of what is measured
 """
 
@@ -16,9 +18,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -29,6 +31,7 @@ from benchmarks.outcomes.problems import OutcomeInstance, OutcomeProblem, Spoili
 from benchmarks.problems.adversarial import Scenario
 from benchmarks.problems.problem import stream
 from headstart.data.dataset import Dataset
+from headstart.data.outcomes import Limit, Outcomes
 from headstart.data.ranges import FloatRange
 from headstart.data.rules.rule import LinearRule, Relation
 from headstart.data.space import Space
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
     from optuna import Trial
     from optuna.samplers import BaseSampler
 
+_T = TypeVar("_T")
 _POPULATION = 10  # of NSGA-II
 _LEAST = 1e-6  # of a uniform number whose logarithm is taken
 
@@ -75,17 +79,43 @@ class Contender:
 
 class _Ours(Searcher):
     def __init__(
-        self, instance: OutcomeInstance, key: tuple[object, ...], *, past: bool, model: TransferModel = AUTO
+        self,
+        instance: OutcomeInstance,
+        key: tuple[object, ...],
+        *,
+        past: bool,
+        model: TransferModel = AUTO,
+        wanted: Callable[[Outcomes], tuple[Outcomes, Mapping[str, str]]] = lambda outcomes: (outcomes, {}),
     ) -> None:
         self.instance, self.key = instance, key
-        self._priors = OutcomePriors.learn(instance.outcomes, instance.sources if past else {}, model=model)
+        outcomes, self._copies = wanted(instance.outcomes)
+        sources = self._with_copies(instance.sources) if past else {}
+        self._priors = OutcomePriors.learn(outcomes, sources, model=model)
+
+    def _with_copies(self, by_name: Mapping[str, _T]) -> dict[str, _T]:
+        """The same with what limits are on under names of their own."""
+        return {**by_name, **{copy: by_name[name] for copy, name in self._copies.items()}}
 
     def next(self, X: Float[Tensor, "n d"], Y: Measured) -> Float[Tensor, "d"]:
         levels = self.instance.space.categories
-        targets = {name: Dataset(X, y, categories=levels) for name, y in Y.items()}
+        targets = self._with_copies({name: Dataset(X, y, categories=levels) for name, y in Y.items()})
         known = self._priors.condition(targets, seed=len(X))
         taken = None if self.instance.rows is None else X
         return suggest(known, domain=self.instance.domain, avoid=taken, seed=draws(self.key, "suggest", len(X)))
+
+
+def _unsaid(outcomes: Outcomes) -> tuple[Outcomes, Mapping[str, str]]:
+    """Without thresholds."""
+    return replace(outcomes, goals=tuple(replace(goal, threshold=None) for goal in outcomes.goals)), {}
+
+
+def _limited(outcomes: Outcomes) -> tuple[Outcomes, Mapping[str, str]]:
+    """Limits in place of thresholds, and of which objectives they are."""
+    copies = {f"{goal.name} of interest": goal for goal in outcomes.goals if goal.threshold is not None}
+    ends = {name: "at_least" if goal.maximize else "at_most" for name, goal in copies.items()}
+    limits = tuple(Limit(name, **{ends[name]: goal.threshold}) for name, goal in copies.items())
+    free, _ = _unsaid(outcomes)
+    return replace(free, limits=(*outcomes.limits, *limits)), {name: goal.name for name, goal in copies.items()}
 
 
 class _Random(Searcher):
@@ -195,6 +225,8 @@ METHODS_COMPARED: dict[str, Contender] = {
     "headstart-negated": Contender(_WITH_PAST, _all(Scenario.NEGATED)),
     "headstart-negated-1": Contender(_WITH_PAST, _only(1)),
     "headstart-negated-2": Contender(_WITH_PAST, _only(2)),
+    "headstart-unsaid": Contender(partial(_WITH_PAST, wanted=_unsaid)),
+    "headstart-limited": Contender(partial(_WITH_PAST, wanted=_limited)),
     "headstart-unmapped": Contender(partial(_WITH_PAST, model=AUTO.using(output_map=OutputMap.NONE))),
 }
 

@@ -1,6 +1,7 @@
 """BoTorch's own loop: a process per outcome, and the acquisition function that belongs to what is asked.
 
-    several objectives           qLogNEHVI, the reference point inferred from the front of what was evaluated
+    several objectives           qLogNEHVI, the reference point that of the thresholds, or inferred from the front of
+                                 what was evaluated
     one objective, with limits   qLogNEI with constraints
     one objective, with rules    qLogNEI, optimised under the rules as linear constraints
 
@@ -71,22 +72,28 @@ class ProcessSearcher(Searcher):
         from botorch.utils.multi_objective.hypervolume import infer_reference_point
         from botorch.utils.multi_objective.pareto import is_non_dominated
 
-        outcomes, models, scaled, bounds = self.instance.outcomes, [], [], []
+        outcomes, models, scaled, bounds, units = self.instance.outcomes, [], [], [], []
         for outcome in outcomes:
             # objectives are maximised, and limits are upper ones
             sign = outcome.sign if outcome in outcomes.limits else -outcome.sign
             model, y, (mean, scale) = self._process(outcome.name, X, Y[outcome.name], sign)
             models.append(model)
             scaled.append(y)
+            units.append((mean, scale))
             if outcome in outcomes.limits:
                 bounds.append((outcome.bound - mean) / scale)
         m = len(outcomes.goals)
         sampler = SobolQMCNormalSampler(torch.Size([_DRAWS]), seed=draws(self.key, "sampler", len(X)))
         if m > 1:
-            values = torch.stack(scaled[:m], dim=-1)
+            values, ends = torch.stack(scaled[:m], dim=-1), [goal.reference for goal in outcomes.goals]
+            agreed = (
+                None
+                if None in ends
+                else torch.tensor([-(end - mean) / scale for end, (mean, scale) in zip(ends, units, strict=False)])
+            )
             return qLogNoisyExpectedHypervolumeImprovement(
                 model=ModelListGP(*models),
-                ref_point=infer_reference_point(values[is_non_dominated(values)]),
+                ref_point=infer_reference_point(values[is_non_dominated(values)]) if agreed is None else agreed,
                 X_baseline=X,
                 sampler=sampler,
                 objective=IdentityMCMultiOutputObjective(outcomes=list(range(m))),

@@ -23,6 +23,9 @@ _MEASURES = {
     "regret": "regret",
     "volume": "1 − volume (from the worst values of the table)",
     "nadir": "1 − volume (from a tenth beyond the front's own worst values)",
+    "agreed": "1 − volume (from the agreed reference)",
+    "plain": "1 − volume (from the worst values of the domain)",
+    "worse": "share of the evaluations worse than the agreed reference",
     "found": "runs without a result within the limits",
 }
 
@@ -44,7 +47,7 @@ def outcome_results(runs: Sequence[Run], *, steps: int) -> Results:
                 problem=f"{problem}: {_MEASURES[measure]}",
                 method=method,
                 seeds=tuple(run.seed for run in own),
-                regret=values if measure == "regret" else 1.0 - values,
+                regret=values if measure in ("regret", "worse") else 1.0 - values,
                 step_seconds=np.array([np.mean(run.acquisition_seconds) for run in own]),
                 learn_seconds=np.array([run.learn_seconds for run in own]),
             )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
+from benchmarks.outcomes.agreed import AGREED, AgreedProblem
 from benchmarks.outcomes.methods import method_compared
 from benchmarks.outcomes.problems import TABLES, OutcomeProblem
 from benchmarks.outcomes.ruled import RULED
@@ -16,7 +17,7 @@ from benchmarks.store import Run, RunKey, provenance, rounded, settings_key
 from headstart.errors import InputError
 from headstart.gp.threads import single_thread
 
-OUTCOME_PROBLEMS: dict[str, OutcomeProblem] = {problem.name: problem for problem in (*TABLES, *RULED)}
+OUTCOME_PROBLEMS: dict[str, OutcomeProblem] = {problem.name: problem for problem in (*TABLES, *RULED, *AGREED)}
 
 
 def outcome_problem(name: str) -> OutcomeProblem:
@@ -24,6 +25,14 @@ def outcome_problem(name: str) -> OutcomeProblem:
     if name in OUTCOME_PROBLEMS:
         return OUTCOME_PROBLEMS[name]
     raise InputError(f"There is no problem {name!r}. The known ones are {', '.join(OUTCOME_PROBLEMS)}.")
+
+
+def fits(problem: str, method: str) -> bool:
+    """Whether the method is another one there: some spoil sources, and some say thresholds in another way."""
+    one = outcome_problem(problem)
+    if isinstance(one, AgreedProblem):
+        return not method_compared(method).spoils(one)
+    return method not in ("headstart-unsaid", "headstart-limited")
 
 
 @dataclass(frozen=True, slots=True)

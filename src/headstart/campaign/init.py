@@ -21,7 +21,7 @@ from headstart.data.requirements import Requirement, required
 from headstart.errors import InputError, Message, Setting, nearest, refuse
 from headstart.models.family import model_named
 from headstart.sources.column_guess import Guess, Proposal, find_result, outward, propose
-from headstart.sources.columns import input_column, result_column
+from headstart.sources.columns import input_column
 from headstart.sources.described import read_descriptors
 from headstart.sources.files.cells import CellRules, in_unit, number
 from headstart.sources.files.names import meant_by, plain, split_unit
@@ -243,7 +243,8 @@ def _baseline(tables: Sequence[Table], wanted: CampaignPlan, name: str) -> float
             )
         alike = list(meant_by([name], table.columns, alike=plain))
         if len(alike) == 1:
-            return result_column(table, alike[0])[list(table.numbers).index(int(row))]
+            unit = split_unit(alike[0])[1]
+            return in_unit(table.parsed(alike[0])[list(table.numbers).index(int(row))], unit, unit).value
     return None
 
 

@@ -28,7 +28,7 @@ from headstart.data.bounds import Bounds
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError
 
-MOST_GOALS = 3  # weighed against each other: with more, nearly every point is best in some way
+MOST_GOALS = 4  # weighed against each other: with five, a front of 40 results has 1,800 cells, which take seconds
 
 _T = TypeVar("_T")
 
@@ -247,7 +247,7 @@ class Outcomes:
     """All that is measured, objectives first.
 
     Args:
-        goals: One to three objectives.
+        goals: One to four objectives.
         limits: Any number of limited quantities; no name comes twice.
         least_probability: A point at which the limits hold together with less than this probability is suggested only
             where no better one exists. None for the usual one (``PLAIN_TUNING.least_probability``).

@@ -32,7 +32,8 @@ in its own draws at P. A confidence bound needs one draw, the mean itself.
 mixture often cannot exclude it where all others know it to be bad. So while results are few, and in a batch, points are
 left out whose mean is further from the best than some share of the way to a typical one, the median over the points
 that are compared (``_reach``). One point of a batch in four may be as far as a typical one: where the sources are
-wrong, it finds out. With several objectives a point has to be good enough in one of them.
+wrong, it finds out. With several objectives it is the distance from the front of what is expected that counts, in every
+objective: were it enough to be good in one of them, the first points would all lie at the front's ends.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from torch import Tensor
 
 from headstart.data.outcomes import Goal
 from headstart.decide.acquisition import Acquisition, log_within
-from headstart.decide.front import Cells, reference_beyond
+from headstart.decide.front import Cells, front_of, reference_beyond
 from headstart.decide.members import Members, Nearness
 from headstart.decide.value import AimValue, Limits
 from headstart.errors import InputError
@@ -147,9 +148,13 @@ class Aim:
             found.append(None if at is None else (at if own.near else posterior.way.inward(at))[0])
         return found
 
+    def _means(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n m"]:
+        return torch.stack([own.loss(own.means(X)) for own in self.expected], dim=-1)
+
     def losses(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n m"]:
         """What is expected of every objective at each row of X, as a loss."""
-        return torch.stack([own.reachable(own.loss(own.means(X))) for own in self.expected], dim=-1)
+        means = self._means(X).unbind(-1)
+        return torch.stack([own.reachable(mean) for own, mean in zip(self.expected, means, strict=True)], dim=-1)
 
     @property
     def outward(self) -> list[Callable[[Tensor], Tensor]]:
@@ -210,20 +215,14 @@ class Aim:
         if self.limits and len(self.results) and not len(self.within(self.results)):
             return None
         reach = [_reach(goal, len(awaited)) for goal in self.goals]
-        compared = torch.cat([X[self._likely(X)], awaited], dim=-2)
-        limits = []
-        for own, share in zip(self.expected, reach, strict=True):
-            if share is None:
-                return None
-            mean = own.loss(own.means(compared))
-            # all the way is the median to the last bit
-            limits.append(torch.lerp(mean.amin(), mean.quantile(0.5), mean.new_tensor(share)))
-
-        def below(X: Float[Tensor, "n d"]) -> Bool[Tensor, "n"]:
-            parts = [own.loss(own.means(X)) <= limit for own, limit in zip(self.expected, limits, strict=True)]
-            return torch.stack(parts).any(0)
-
-        return below
+        shares = [share for share in reach if share is not None]
+        if len(shares) < len(reach):
+            return None
+        means = self._means(torch.cat([X[self._likely(X)], awaited], dim=-2))
+        front, typical = means[front_of(means)], means.quantile(0.5, dim=0)
+        # all the way from the best of one objective is the median to the last bit
+        limits = torch.lerp(front, typical + (front - means.amin(0)), means.new_tensor(shares))
+        return lambda X: (self._means(X).unsqueeze(-2) <= limits).all(-1).any(-1)
 
     def value(self, X: Float[Tensor, "n d"], awaited: Float[Tensor, "p d"], generator: torch.Generator) -> AimValue:
         """The acquisition value of the next point after those awaited; X are the points that are compared."""

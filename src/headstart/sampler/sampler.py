@@ -92,7 +92,7 @@ class TransferSampler(BaseSampler):
         constraints_func: Gives the constraints of a finished trial as numbers, which hold where they are at most 0; for
             Optuna 4, whose trials have no ``set_constraint``.
 
-    A study may have up to three objectives, and constraints: each is learnt from the sources that have it, and the next
+    A study may have up to four objectives, and constraints: each is learnt from the sources that have it, and the next
     trial is where the improvement, or the volume beyond the front, is largest as far as the constraints probably hold.
     """
 

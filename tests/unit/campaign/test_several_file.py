@@ -60,6 +60,9 @@ direction = "minimize"
 [objectives.fourth]
 direction = "minimize"
 
+[objectives.fifth]
+direction = "minimize"
+
 [limits.dirt]"""
 
 
@@ -74,7 +77,7 @@ direction = "minimize"
             "[limits.cost]",
             "line 12: 'cost' is an objective and has a limit too. The worst value of an objective that is still of",
         ),
-        ("\n[limits.dirt]", MORE, "at most 3 objectives can be weighed against each other, but there are 4"),
+        ("\n[limits.dirt]", MORE, "at most 4 objectives can be weighed against each other, but there are 5"),
         ("at_most = 2.0", "", "line 12: [limits.dirt] needs at_most, at_least or both"),
         ("at_most = 2.0", "at_most = 2.0\nat_least = 3.0", "line 12: The limit on 'dirt' must be from a lower to a"),
         (

@@ -79,7 +79,7 @@ def test_a_loss_is_what_is_to_be_small() -> None:
         (lambda: Outcomes((YIELD,), (Limit("yield", at_least=3),)), "'yield' is an objective and has a limit too"),
         (lambda: Outcomes((YIELD, Goal("yield"))), "'yield' is there twice"),
         (lambda: Outcomes((YIELD,), (PURE, Limit("impurity", at_least=0))), "'impurity' is there twice"),
-        (lambda: Outcomes(tuple(Goal(c) for c in "abcd")), "At most 3 objectives"),
+        (lambda: Outcomes(tuple(Goal(c) for c in "abcde")), "At most 4 objectives"),
         (lambda: Outcomes((PURE,)), "Expected a Goal"),  # type: ignore[arg-type]
         (lambda: Outcomes((YIELD,), (COST,)), "Expected a Limit"),  # type: ignore[arg-type]
         (lambda: Goal(""), "must have a name"),

@@ -25,13 +25,13 @@ def _added(cells: Cells, y: Tensor) -> Tensor:
     return cells.log_volume(log_h).exp()[:, 0]
 
 
-@pytest.mark.parametrize("m", [2, 3])
+@pytest.mark.parametrize("m", [2, 3, 4])
 @pytest.mark.parametrize("n", [0, 1, 6])
 def test_cells_say_what_a_result_adds_to_the_volume(m: int, n: int) -> None:
     """As much as the volume with it exceeds the volume without it; two fronts side by side are each their own."""
     g = generator(n)
     fronts = [torch.randn(n + i, m, generator=g, dtype=torch.float64) for i in range(2)]
-    reference = tensor([1.0, 0.5, 0.8][:m])
+    reference = tensor([1.0, 0.5, 0.8, 1.2][:m])
     cells = Cells.beyond(fronts, reference, [torch.clone] * m)
     volume = Hypervolume(-reference)
     for y in torch.randn(8, m, generator=g, dtype=torch.float64):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.problems import points, quick
+from tests.outcome_problems import TWO, known
+from tests.problems import points, quick, tensor
 from torch import Tensor
 
 from headstart import AUTO, GPBO, SHGP, Dataset, TransferPosterior
 from headstart.decide.acquisition import Acquisition
 from headstart.decide.aim import Aim, Filter
 from headstart.decide.domain import Candidates
+from headstart.decide.front import front_of
 from headstart.decide.suggest import suggest
 from headstart.tuning import AUTO_TUNING
 
@@ -41,6 +43,22 @@ def test_a_point_alone_is_expected_to_be_good_and_later_no_worse_than_typical(n:
     expected = mean.min() + 0.4 * (mean.median() - mean.min()) if n < VERY_CAREFUL else mean.median()
     assert torch.equal(limit(X), mean <= expected + 1e-9)
     assert n < VERY_CAREFUL or int(limit(X).sum()) == 21
+
+
+@pytest.mark.parametrize("n", [0, VERY_CAREFUL])
+def test_with_several_objectives_the_whole_front_is_allowed_and_not_its_ends_alone(n: int) -> None:
+    """What counts is the distance from the front of what is expected; of each objective as far as of it alone."""
+    aim, X = Aim.of(known(TWO, n)), points(400, seed=3)
+    limit = aim.mean_limit(X, X[:0])
+    assert limit is not None
+    between = tensor([[0.3, 0.5], [0.5, 0.5], [0.7, 0.5]])
+    assert bool(limit(between).all())
+    means = torch.stack([own.means(X) for own in aim.expected], dim=-1)
+    share = AUTO_TUNING.first_points_reach if n < VERY_CAREFUL else 1.0
+    room = share * (means.quantile(0.5, dim=0) - means.amin(0))
+    near = (means.unsqueeze(1) <= means[front_of(means)] + room + 1e-9).all(-1).any(-1)
+    assert torch.equal(limit(X), near)
+    assert 0 < int(near.sum()) < len(X)
 
 
 def test_with_enough_results_or_nothing_to_believe_a_point_alone_may_be_anywhere() -> None:

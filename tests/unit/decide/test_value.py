@@ -75,14 +75,14 @@ def value_of(goals: list[Members], fronts: list[torch.Tensor], reference: torch.
     return AimValue(tuple(goals), np.broadcast_to(best, (len(goals[0].functions), len(best))))
 
 
-@pytest.mark.parametrize("m", [1, 2, 3])
+@pytest.mark.parametrize("m", [1, 2, 3, 4])
 @pytest.mark.parametrize("n_limits", [0, 2])
 def test_the_value_is_the_mean_over_all_that_may_happen(m: int, n_limits: int) -> None:
     """Improvement of every member of every objective, times whether measurements are within a limit and a range."""
     goals = [outcome(3, 1, i, floor=-0.6 if i == 0 else None) for i in range(m)]
     limits = tuple((outcome(2, 1, 7 + i), ends) for i, ends in enumerate(((-np.inf, 0.3), (-0.2, 0.4))[:n_limits]))
-    front = tensor([[0.2, -0.3, 0.1], [-0.4, 0.3, 0.2], [0.0, 0.0, -0.5]])[:, :m]
-    reference = tensor([1.0, 1.2, 0.9][:m])
+    front = tensor([[0.2, -0.3, 0.1, 0.0], [-0.4, 0.3, 0.2, 0.3], [0.0, 0.0, -0.5, -0.1]])[:, :m]
+    reference = tensor([1.0, 1.2, 0.9, 1.1][:m])
     value = replace(value_of(goals, [front], reference), limits=limits)
 
     n = 200_000

@@ -224,8 +224,8 @@ def test_unnamed_objectives_that_went_the_other_way_are_turned_round() -> None:
 
 def test_more_than_three_objectives_are_refused() -> None:
     """With what to do instead."""
-    study = optuna.create_study(directions=["minimize"] * 4, sampler=make([]))
-    with pytest.raises(InputError, match=r"at most 3 objectives.*has 4.*constraints"):
+    study = optuna.create_study(directions=["minimize"] * 5, sampler=make([]))
+    with pytest.raises(InputError, match=r"at most 4 objectives.*has 5.*constraints"):
         study.optimize(lambda t: [t.suggest_float("x", 0, 1)] * 4, n_trials=2)
 
 

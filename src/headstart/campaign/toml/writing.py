@@ -54,7 +54,7 @@ def toml_text(campaign: CampaignFile, proposal: Proposal) -> str:
         lines += [f"{_key(text)} = {_value(meaning)}" for text, meaning in campaign.cells.items()]
     lines += [
         "",
-        "# Results. An [objectives.NAME] is to be high, low or near a target = ...; up to three are weighed against",
+        "# Results. An [objectives.NAME] is to be high, low or near a target = ...; up to four are weighed against",
         "# each other, each up to a threshold = ..., the worst value that is still of interest. What only",
         "# has to be good enough is a [limits.NAME] with at_most, at_least or both. error = COLUMN has the standard",
         "# error of every result, and low and high are values that no result can be beyond.",
