@@ -19,4 +19,4 @@ if __name__ == "__main__":
     study = optuna.create_study(sampler=module.TransferSampler(sources=[past]))
     study.optimize(lambda trial: objective(trial, shift=0.3), n_trials=10)
     print(study.best_params)
-    print(study.sampler.report)
+    print(study.sampler.explain())
