@@ -39,7 +39,7 @@ from headstart.models.learning import LearningProgress
 from headstart.models.model import observed
 from headstart.models.outcomes import OutcomePosteriors
 from headstart.sampler.explanation import StudyExplanation, Suggested, explained, not_explained
-from headstart.sampler.outcomes import SourceFitter, StudyPriors
+from headstart.sampler.outcomes import SourceFitter, StudyPriors, prefix_of
 from headstart.sampler.settings import SettingConstraints, TrialDomain, not_kept, values_of_late_parameter
 from headstart.sampler.space import StudySnapshot, clip_value
 from headstart.sampler.trials import EncodedTrials, count_same, fixed_parameters, note, noted
@@ -413,7 +413,7 @@ class Adviser:
             values, target = fitted.values(name, trials), fitted.results(trials, name)
             there = ~np.isnan(finite(values))
             numbers = [trial.number for trial, own in zip(trials.finished, there, strict=True) if own]
-            of = f"{name}: " if len(fitted.priors) > 1 else ""
+            of = prefix_of(name, fitted.outcomes)
             if far := outliers_in_words(prior, target, values[there].tolist(), numbers, "trial"):
                 which = [number for number, own in zip(numbers, own_outliers(prior, target), strict=True) if own]
                 self.log.warn(f"This study: {of}{far} (see sampler.explain())", key=f"outliers {name} {which}")

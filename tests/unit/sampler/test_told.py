@@ -159,12 +159,12 @@ def test_outliers_are_warnings_with_a_constraint_too(caplog: pytest.LogCaptureFi
 
     optuna.create_study(sampler=sampler).optimize(limited, n_trials=9)
     told = [line for line in warned(caplog) if "far from all others" in line]
-    assert sum(line.startswith("past: 0: 1 of 10 results lies far") for line in told) == 1
+    assert sum(line.startswith("past: 1 of 10 results lies far") for line in told) == 1
     caplog.clear()
     sampler = make([table(heat=[-1.0] * 10)], constraints={"heat": "heat"})
     optuna.create_study(sampler=sampler).optimize(limited, n_trials=9)
     told = [line for line in warned(caplog) if "far from all others" in line]
-    own = [line for line in told if line.startswith("This study: 0: ")]
+    own = [line for line in told if line.startswith("This study: ")]
     assert len(own) == 2
     assert "trial 4" in own[0]
     assert "trial 6" in own[1]
