@@ -255,10 +255,10 @@ class Adviser:
         """The finished points, where a point is tried again only when all others were tried.
 
         It is so for a deterministic objective and for listed candidates. Of other spaces with few points it is so until
-        a repeated trial has another result: as long as nothing shows noise, an untried point says more.
+        something shows noise, standard errors or a repeated trial with another result: an untried point says more.
         """
-        listed = domain.listing is not None and not trials.noisy
-        return trials.X if self.deterministic or isinstance(domain, Candidates) or listed else None
+        exact = domain.listing is not None and not (trials.noisy or self.fitter.errors.every)
+        return trials.X if self.deterministic or isinstance(domain, Candidates) or exact else None
 
     def _best(
         self,
