@@ -40,7 +40,7 @@ from headstart.models.learning import LearningProgress
 from headstart.models.model import observed
 from headstart.models.outcomes import OutcomePosteriors
 from headstart.sampler.explanation import StudyExplanation, Suggested, explained, not_explained
-from headstart.sampler.outcomes import SourceFitter, StudyPriors
+from headstart.sampler.outcomes import SourceFitter, StudyPriors, prefix_of
 from headstart.sampler.settings import SettingConstraints, TrialDomain, not_kept, values_of_late_parameter
 from headstart.sampler.space import StudySnapshot, as_asked, clip_value
 from headstart.sampler.trials import EncodedTrials, count_same, fixed_parameters, note, noted
@@ -258,10 +258,10 @@ class Adviser:
         """The finished points, where a point is tried again only when all others were tried.
 
         It is so for a deterministic objective and for listed candidates. Of other spaces with few points it is so until
-        a repeated trial has another result: as long as nothing shows noise, an untried point says more.
+        something shows noise, standard errors or a repeated trial with another result: an untried point says more.
         """
-        listed = domain.listing is not None and not trials.noisy
-        return trials.X if self.deterministic or isinstance(domain, Candidates) or listed else None
+        exact = domain.listing is not None and not (trials.noisy or self.fitter.errors.every)
+        return trials.X if self.deterministic or isinstance(domain, Candidates) or exact else None
 
     def _best(
         self,
@@ -416,7 +416,7 @@ class Adviser:
             values, target = fitted.values(name, trials), fitted.results(trials, name)
             there = ~np.isnan(finite(values))
             numbers = [trial.number for trial, own in zip(trials.finished, there, strict=True) if own]
-            of = f"{name}: " if len(fitted.priors) > 1 else ""
+            of = prefix_of(name, fitted.outcomes)
             if far := outliers_in_words(prior, target, values[there].tolist(), numbers, "trial"):
                 which = [number for number, own in zip(numbers, own_outliers(prior, target), strict=True) if own]
                 self.log.warn(f"This study: {of}{far} (see sampler.explain())", key=f"outliers {name} {which}")

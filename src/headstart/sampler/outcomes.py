@@ -238,7 +238,7 @@ class SourceFitter:
             found = turned_round(measured, outcomes)
             for name, own in parts.items():
                 far = with_outliers(replace(own, decisions=()), priors[name].outliers).decisions
-                found += [replace(decision, what=f"{name}: {decision.what}") for decision in far]
+                found += [replace(decision, what=f"{prefix_of(name, outcomes)}{decision.what}") for decision in far]
             alignment = replace(alignment, decisions=(*alignment.decisions, *found))
         return StudyPriors(alignment, outcomes, priors, self.fill, errors)
 
@@ -265,6 +265,11 @@ class SourceFitter:
     def __getstate__(self) -> dict[str, Any]:
         """The sources and the options: what was learnt is learnt again, or found in the folder of fits."""
         return vars(self) | {"_of_study": {}, "_latest": None, "_priors": OrderedDict()}
+
+
+def prefix_of(outcome: str, outcomes: Outcomes) -> str:
+    """What stands before a remark on an outcome; nothing where it is the only objective."""
+    return "" if (outcome,) == tuple(goal.name for goal in outcomes.goals) else f"{outcome}: "
 
 
 def _metric_names(study: Study) -> list[str] | None:

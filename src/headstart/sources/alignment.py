@@ -349,14 +349,15 @@ def _turned(what: str, now: str, maximized: bool) -> str:
 
 def turned_round(measured: Mapping[str, Mapping[str, RawObjective]], outcomes: Outcomes) -> list[Decision]:
     """A warning for every objective of a source that went the other way; ``measured`` is what each knows, by name."""
-    return [
-        Decision(
-            source, "", _turned(f"its {goal.name!r}", "the study's", own[goal.name].maximize is True), warning=True
-        )
-        for source, own in measured.items()
-        for goal in outcomes.goals
-        if goal.name in own and own[goal.name].maximize not in (None, goal.maximize)
-    ]
+    found = []
+    for goal in outcomes.goals:
+        what = "it" if len(outcomes.goals) == 1 else f"its {goal.name!r}"
+        ways = {source: own[goal.name].maximize for source, own in measured.items() if goal.name in own}
+        turned = {source: way for source, way in ways.items() if way is not None and way != goal.maximize}
+        found += [
+            Decision(source, "", _turned(what, "the new task", way), warning=True) for source, way in turned.items()
+        ]
+    return found
 
 
 def any_result(measured: Mapping[str, RawObjective]) -> NDArray[np.bool_]:

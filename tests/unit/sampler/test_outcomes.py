@@ -294,3 +294,26 @@ def test_a_confidence_bound_is_refused_with_two_objectives() -> None:
     study = optuna.create_study(**TWO, sampler=make([past_of(both, **TWO)], acquisition="ucb"))
     with pytest.raises(InputError, match="acquisition='logei'"):
         study.optimize(both, n_trials=3)
+
+
+@pytest.mark.parametrize("constrained", [False, True])
+def test_a_source_that_went_the_other_way_is_told_once(constrained: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """In the same words with a constraint and without, and its values change their sign."""
+    past = past_of(lambda trial: -both(trial, 0.0)[0], direction="maximize")
+    sampler = make([past])
+
+    def one(trial: optuna.Trial) -> float:
+        if constrained:
+            trial.set_constraint("heat", -1.0)
+        return both(trial)[0]
+
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(one, n_trials=3)
+    turned = [r.getMessage() for r in caplog.records if "turned round" in r.getMessage()]
+    assert turned == [
+        "past: it was maximised and the new task is minimised: its sign is turned round (see sampler.explain())"
+    ]
+    assert isinstance(sampler.last, Suggested)
+    X = sampler.last.alignment.space.encode([{"x": 0.2, "y": 0.6}, {"x": 0.9, "y": 0.1}])
+    mean, _ = sampler.last.known.predict(X)["0"]
+    assert mean[0] < mean[1]

@@ -159,12 +159,12 @@ def test_outliers_are_warnings_with_a_constraint_too(caplog: pytest.LogCaptureFi
 
     optuna.create_study(sampler=sampler).optimize(limited, n_trials=9)
     told = [line for line in warned(caplog) if "far from all others" in line]
-    assert sum(line.startswith("past: 0: 1 of 10 results lies far") for line in told) == 1
+    assert sum(line.startswith("past: 1 of 10 results lies far") for line in told) == 1
     caplog.clear()
     sampler = make([table(heat=[-1.0] * 10)], constraints={"heat": "heat"})
     optuna.create_study(sampler=sampler).optimize(limited, n_trials=9)
     told = [line for line in warned(caplog) if "far from all others" in line]
-    own = [line for line in told if line.startswith("This study: 0: ")]
+    own = [line for line in told if line.startswith("This study: ")]
     assert len(own) == 2
     assert "trial 4" in own[0]
     assert "trial 6" in own[1]
@@ -247,14 +247,17 @@ def test_of_few_points_none_is_repeated_while_others_are_untried(given: Any) -> 
     assert len(set(points[-12:] if given is None else points[:12])) >= (11 if given is None else 12)
 
 
-def test_noise_that_was_seen_allows_a_repetition() -> None:
-    """Then the model decides."""
-    study = optuna.create_study(sampler=make(space=SMALL))
-    for value in (0.0, 3.0):
+@pytest.mark.parametrize(
+    ("results", "error", "repeats"), [((0.0, 3.0), None, True), ((3.0, 3.0), None, False), ((), "sd", True)]
+)
+def test_noise_that_is_known_allows_a_repetition(results: Any, error: Any, repeats: bool) -> None:
+    """A repeated trial with another result, or standard errors: then the model decides."""
+    study = optuna.create_study(sampler=make(space=SMALL, error=error))
+    for value in results:
         study.add_trial(create_trial(params={"n": 2, "kind": "b"}, distributions=SMALL, values=[value]))
     assert isinstance(study.sampler, TransferSampler)
-    fitted = study.sampler._adviser.fitter.fit(study.sampler._adviser.fitter.read(study))
-    trials = fitted.encode(study.trials)
-    assert trials.noisy
-    domain = study.sampler._adviser._domain(study.sampler._adviser.fitter.read(study), fitted.alignment.space).domain
-    assert study.sampler._adviser._avoided(domain, trials) is None
+    adviser = study.sampler._adviser
+    now = adviser.fitter.read(study)
+    fitted = adviser.fitter.fit(now)
+    domain = adviser._domain(now, fitted.alignment.space).domain
+    assert (adviser._avoided(domain, fitted.encode(study.trials)) is None) is repeats
