@@ -165,7 +165,7 @@ def test_nothing_is_cut_off_and_the_field_for_a_result_is_in_sight(browser: Chro
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     try:
-        for path in ("/experiments", "/pictures", "/past", "/report"):
+        for path in ("/begin", "/experiments", "/pictures", "/past", "/report"):
             go_to(browser, server.address(path))
             settled(browser)
             for summary in elements(browser, ".rows summary"):
