@@ -9,7 +9,7 @@ are taken as
     h = +1 the same, −1 upside down, r in ``SHARES``        h = 0, r = 0: unrelated, something of its own as smooth
 
 averaged over r, over the share ν of noise, over log s ~ N(0, 1), and over m as it is, by its rank among the source's
-values, and bent up or down, ±(exp(±c m) − 1)/c, for two tasks may rise together without being proportional. Known
+values, and bent, (exp(c m) − 1)/c with c = ±0.7, for two tasks may rise together without being proportional. Known
 errors of results are added to the covariance, as for s = 1. The flat prior of a leaves contrasts of results: with C
 that covariance, P = C⁻¹ − C⁻¹ 1 1ᵀ C⁻¹ / 1ᵀ C⁻¹ 1 and e = y/s − h r m,
 
