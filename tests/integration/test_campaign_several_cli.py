@@ -104,10 +104,18 @@ def test_candidates_are_printed_and_written_with_all_their_columns(tmp_path: Pat
     [
         (["--objective", "y"], ["'y'", "--maximize or --minimize", "--objective 'y:maximize'"]),
         (["--objective", "y:up"], ["'y:up'"]),
-        (["--objective", "y:maximize", "--limit", "dirt=2"], ["--limit must be COLUMN<=VALUE", "'dirt=2'"]),
-        (["--objective", "y:maximize", "--limit", "dirt<=x"], ["--limit must be COLUMN<=VALUE", "'dirt<=x'"]),
+        (["--objective", "y:maximize", "--limit", "dirt=2"], ["'dirt' is no objective, so it cannot have a target"]),
+        (["--objective", "y:maximize", "--limit", "dirt<=x"], ["--limit: 'dirt<=x' says nothing about a result"]),
         (["--objective", "y:maximize", "--limit", "mud<=2"], ["there is no column 'mud'"]),
-        (["--objective", "y:maximize", "--limit", "y>=2"], ["'y' is an objective and has a limit too"]),
+        (["--objective", "y:maximize", "--limit", "y<=2"], ["'y<=2': 'y' is maximised", "written 'y >= …'"]),
+        (
+            ["--objective", "y:maximize", "--limit", "dirt<=baseline"],
+            ["relative to a baseline, but no baseline has a result 'dirt'"],
+        ),
+        (
+            ["--objective", "y:maximize", "--limit", "dirt<=baseline", "--baseline", "old.csv:99"],
+            ["baseline: 'old.csv:99' is no row of a past file", "The files are old.csv, older.csv"],
+        ),
         (["--objective", "y:maximize", "--objective", "y:minimize"], ["'y'", "twice"]),
         (
             ["--objective", "y:maximize", "--error", "sd"],
@@ -130,6 +138,28 @@ def test_options_that_do_not_fit(
     before = fingerprint(tmp_path)
     assert_refused(invoke("init", "old.csv", "older.csv", *arguments), *parts)
     assert fingerprint(tmp_path) == before
+
+
+def test_thresholds_targets_ranges_and_baselines_are_written_as_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands in the row of a past file is what a limit is relative to; a value may be told instead."""
+    make_several(tmp_path)
+    (tmp_path / "headstart.toml").unlink()
+    monkeypatch.chdir(tmp_path)
+    with Path("old.csv").open() as file:
+        dirt = float(list(csv.DictReader(file))[3]["dirt"])  # row 5, as a spreadsheet program counts
+    wishes = ["--limit", "Y >= 3", "--limit", "0.1 <= dirt <= 2 * baseline", "--objective", "cost = 7"]
+    told = {"old.csv:5": 2 * dirt, "dirt=1,5": 3.0}
+    for baseline, at_most in told.items():
+        options = ["--objective", "y:maximize", *wishes, "--baseline", baseline, "--force"]
+        result = invoke("init", "old.csv", "older.csv", *options)
+        assert result.exit_code == 0, result.output
+        written = tomllib.loads(Path("headstart.toml").read_text())
+        assert written["limits"]["dirt"]["at_most"] == pytest.approx(at_most)
+        assert written["limits"]["dirt"]["at_least"] == 0.1
+        assert written["objectives"]["y"]["threshold"] == 3
+        assert written["objectives"]["cost"]["target"] == 7
 
 
 @pytest.mark.parametrize(

@@ -64,10 +64,10 @@ class Campaign:
     @property
     def front(self) -> tuple[Experiment, ...]:
         """Those within the limits that no other beats in every objective; of equals the first."""
-        good, goals = self.with_goals(Standing.WITHIN), self.file.outcomes.goals
+        good = self.with_goals(Standing.WITHIN)
         if not good:
             return ()
-        Y = torch.tensor([[goal.sign * e.results[goal.name] for goal in goals] for e in good], dtype=torch.float64)
+        Y = torch.from_numpy(np.array([self.file.outcomes.losses(e.results) for e in good]))
         first: dict[tuple[float, ...], Experiment] = {}
         for values, experiment, on in zip(Y.tolist(), good, front_of(Y).tolist(), strict=True):
             if on:
@@ -83,7 +83,7 @@ class Campaign:
         front = self.front
         if not front:
             return None
-        Y = np.array([[goal.sign * e.results[goal.name] for goal in self.file.outcomes.goals] for e in front])
+        Y = np.array([self.file.outcomes.losses(e.results) for e in front])
         return front[int(far_from_balance(Y).argmin())]
 
     @property

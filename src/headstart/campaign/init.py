@@ -136,10 +136,11 @@ def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
     taken = take_columns(tables, wanted)
     refuse(taken.conflicts)
     same = taken.rename
+    Outcomes(taken.goals)  # whether they go together
     goals, limits = required(
         taken.goals, [_spelled_as(taken.goals, one) for one in wanted.limits], partial(_baseline, taken.tables, wanted)
     )
-    Outcomes(goals, limits)  # whether they go together
+    Outcomes(goals, limits)
     told_errors = {name: same.get(error, error) for name, error in wanted.errors.items()}
     results, tables, spelled = find_results(taken.tables, [*goals, *limits], told_errors)
     remarks += [f"{old!r} is taken for {new!r}, which is a result." for old, new in spelled.items()]

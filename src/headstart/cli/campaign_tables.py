@@ -120,7 +120,7 @@ def front_table(campaign: Campaign) -> Table:
     """The results that are best in some way, the best of the first objective first."""
     file = campaign.file
     first = file.outcomes.goals[0]
-    front = sorted(campaign.front, key=lambda e: first.sign * e.results[first.name])
+    front = sorted(campaign.front, key=lambda e: first.loss(e.results[first.name]))
     columns = ("row", *(column.label for column in file.results), *(p.label for p in file.parameters))
     rows = (
         (

@@ -45,6 +45,17 @@ class _Outcome:
         """The factor of values and limit behind which smaller is better, and a limit an upper one."""
         raise NotImplementedError
 
+    def loss(self, y: float) -> float:
+        """What is to be small: sign · y, or the distance to the target.
+
+        Args:
+            y: A value in the user's units.
+
+        Returns:
+            The loss.
+        """
+        return self.sign * y
+
     @property
     def bounds(self) -> Bounds | None:
         """The values it can have, in the user's units; None for any."""
@@ -123,7 +134,7 @@ class Goal(_Outcome):
         Returns:
             The loss.
         """
-        return self.sign * y if self.target is None else abs(y - self.target)
+        return super().loss(y) if self.target is None else abs(y - self.target)
 
     @property
     def reference(self) -> float | None:

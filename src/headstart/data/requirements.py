@@ -35,8 +35,8 @@ class Amount:
     share: float = 0.0
 
     def value(self, baseline: float | None) -> float:
-        """In the user's units; ``baseline`` may be None where it has no share."""
-        return self.number + (self.share * baseline if baseline is not None else 0.0)
+        """In the user's units, to twelve digits; ``baseline`` may be None where it has no share."""
+        return float(f"{self.number + (self.share * baseline if baseline is not None else 0.0):.12g}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from headstart.campaign.best_past import past_runs
 from headstart.campaign.experiments import Experiment, State
 from headstart.campaign.fitted import Fitted, FittedOutcome
 from headstart.campaign.suggestions import reference_point
-from headstart.data.outcomes import Standing
+from headstart.data.outcomes import Goal, Standing
 from headstart.draw.canvas import INK, NARROW, legend_below, panels, save_png, tidy
 from headstart.draw.insight import importance_figure, predicted_figure
 from headstart.draw.looks import NOW, PALE, STANDING_LOOKS, heading, label, looks_of, named, past_label, short
@@ -109,7 +109,9 @@ def _couple(fitted: Fitted, one: FittedOutcome, other: FittedOutcome, axes: Axes
 
 
 def _draw_line(one: FittedOutcome, other: FittedOutcome, front: list[Experiment], axes: Axes) -> None:
-    """The edge of what the front dominates, from result to result."""
+    """The edge of what the front dominates, from result to result; with a target it has none."""
+    if any(isinstance(own.column.outcome, Goal) and own.column.outcome.target is not None for own in (one, other)):
+        return
     points = sorted((e.results[one.column.name], e.results[other.column.name]) for e in front)
     x, y = (np.array(part) for part in zip(*points, strict=True))
     where = "pre" if one.column.more_is_better else "post"

@@ -156,7 +156,7 @@ def sources_figure(
             else:
                 line: dict[str, Any] = {"color": look.color, "linewidth": width, "linestyle": look.line}
                 axes.plot(s.x, y, zorder=top, **line)
-                at = int(np.argmax(y) if column.more_is_better else np.argmin(y))
+                at = int(np.argmin([outcome.loss(float(value)) for value in y]))
                 axes.plot(s.x[at], y[at], mec=look.color if look.crowd else "white", zorder=top + 1, **mark)
                 axes.plot([], [], label=told, **{**line, **mark})
         _axis(axes, s, column.label)
