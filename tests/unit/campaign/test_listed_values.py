@@ -14,6 +14,7 @@ from headstart.campaign.fitted import fit_campaign
 from headstart.campaign.init import CampaignPlan, start_campaign
 from headstart.campaign.suggestions import next_experiments
 from headstart.campaign.toml.reading import read_campaign_file
+from headstart.campaign.toml.writing import with_ranges
 from headstart.data.outcomes import Goal
 from headstart.data.ranges import DiscreteNumbers
 from headstart.draw.slices import slice_along
@@ -141,3 +142,16 @@ def test_a_list_is_written_and_read_again(tmp_path: Path) -> None:
         (Kind.INT, (1, 2, 3), False),
         (Kind.INT, (1, 10, 11), False),
     ]
+
+
+@pytest.mark.parametrize("scale", ["", "log = true\n", "log = false  # as it was\n"])
+def test_a_list_that_is_changed_later_has_the_scale_of_the_new_values(tmp_path: Path, scale: str) -> None:
+    """Whether the file says which one it is or not, everything else staying as it is."""
+    path = _listed(tmp_path, f"values = [0.4, 0.8, 1.2, 1.6]  # sizes\n{scale}") / TOML
+    (old, other) = read_campaign_file(path).parameters
+    new = Parameter("x", Kind.FLOAT, values=(0.4, 0.8, 1.6), log=True)
+    path.write_bytes(with_ranges(path.read_bytes(), path, [new, other]))
+    assert read_campaign_file(path).parameters == (new, other)
+    assert "values = [0.4, 0.8, 1.6]  # sizes" in path.read_text(encoding="utf-8")
+    path.write_bytes(with_ranges(path.read_bytes(), path, [Parameter("x", Kind.FLOAT, values=old.values), other]))
+    assert read_campaign_file(path).parameters[0].log is False

@@ -185,7 +185,7 @@ def with_ranges(raw: bytes, path: Path, parameters: Sequence[Parameter]) -> byte
     before = _understood(lines, path)
     wanted = []
     for old, new in zip(before.parameters, parameters, strict=True):
-        keys = ("values",) if old.values else ("low", "high", "step", "choices", "withdrawn")
+        keys = ("values", "log") if old.values else ("low", "high", "step", "choices", "withdrawn")
         told = {key: getattr(new, key) for key in keys}
         told = {key: value for key, value in told.items() if repr(value) != repr(getattr(old, key))}
         for key, value in told.items():
