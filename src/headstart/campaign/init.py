@@ -260,8 +260,9 @@ def _taken_for(taken: ColumnsTaken) -> list[str]:
     ordered = sorted(taken.same, key=lambda one: not one.doubtful)
     return [
         Message(
-            f"{'Look at it: ' if one.doubtful else ''}{other!r} is taken for {one.name!r}: {one.reason(other)}.",
-            *((Setting("rename", f"{other}=NEW"),) if one.doubtful else ()),
+            f"{'Look at it: ' if other in one.in_doubt else ''}{other!r} is taken for {one.name!r}: "
+            f"{one.reason(other)}.",
+            *((Setting("rename", f"{other}=NEW"),) if other in one.in_doubt else ()),
         )
         for one in ordered
         for other in one.others

@@ -30,12 +30,22 @@ _MOST_LEFT = 3
 
 @dataclass(frozen=True, slots=True)
 class SameColumn:
-    """Columns of different files that are one: its name, the names that it has elsewhere, and why by either name."""
+    """Columns of different files that are one: its name, those that it has elsewhere, why, and which are in doubt."""
 
     name: str
     others: tuple[str, ...]
     why: Mapping[str, str] = field(default_factory=dict)
-    doubtful: bool = False
+    doubts: frozenset[str] = frozenset()
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether somebody should look at it."""
+        return bool(self.doubts)
+
+    @property
+    def in_doubt(self) -> tuple[str, ...]:
+        """The other names that somebody should look at: all of them where its own is one of those."""
+        return tuple(other for other in self.others if other in self.doubts) or (self.others if self.doubts else ())
 
     def reason(self, other: str) -> str:
         """Why a column of another name is this one."""
@@ -67,7 +77,7 @@ class _Column:
 class _Group:
     columns: list[_Column]
     reasons: dict[str, str] = field(default_factory=dict)
-    doubtful: bool = False
+    doubts: frozenset[str] = frozenset()
 
     @property
     def files(self) -> frozenset[int]:
@@ -168,7 +178,7 @@ def _join(groups: dict[str, _Group], a: _Column, b: _Column, why: str, doubtful:
         return
     one.columns += other.columns
     one.reasons |= {**other.reasons, b.name: why}
-    one.doubtful = one.doubtful or other.doubtful or doubtful
+    one.doubts |= other.doubts | ({b.name} if doubtful else set())
     for column in other.columns:
         groups[column.name] = one
 
@@ -218,7 +228,7 @@ def _could_be(a: _Column, b: _Column) -> bool:
 def _named(group: _Group, names: Sequence[str], prefer: Sequence[str]) -> SameColumn:
     called = sorted((c.name for c in group.columns), key=names.index)
     name = next((n for n in called if n in prefer), called[0])
-    return SameColumn(name, tuple(n for n in called if n != name), group.reasons, group.doubtful)
+    return SameColumn(name, tuple(n for n in called if n != name), group.reasons, group.doubts)
 
 
 def _conflicts(pairs: Sequence[tuple[_Column, _Column]], groups: dict[str, _Group]) -> list[str]:

@@ -85,6 +85,13 @@ def test_what_somebody_should_look_at_is_doubtful(tmp_path: Path) -> None:
     assert found["T [°C]"].doubtful
     assert "does not say its unit, but its values are like those in °C" in found["T [°C]"].reason("temperature")
     assert not _same(tmp_path, "T [°C],x,y\n40,1,1\n90,2,2\n", "temperature,x,y\n313,1,1\n363,2,2\n")
+    found = _same(
+        tmp_path,
+        "T [°C],x,y\n40,1,1\n90,2,2\n",
+        "temperature [°C],x,y\n50,1,1\n80,2,2\n",
+        "Temperatur,x,y\n50,1,1\n80,2,2\n",
+    )
+    assert found["T [°C]"].in_doubt == ("Temperatur",)  # and not the one that is sure
     found = _same(tmp_path, "oven [°C],x,y\n40,1,1\n90,2,2\n", "Vorlauf [°C],x,y\n50,1,1\n80,2,2\n")
     assert found["oven [°C]"].doubtful
 

@@ -58,6 +58,7 @@ class ColumnForm:
     told: Mapping[str, str] = field(default_factory=dict)
     others: Mapping[str, str] = field(default_factory=dict)  # the same in other files, each with the reason
     doubt: str = ""  # what somebody should look at
+    asked: tuple[str, ...] = ()  # which of the others that is about
     understood: str = ""  # the range or the choices, in short
 
     def __getitem__(self, name: str) -> str:
@@ -116,10 +117,12 @@ def with_roles(columns: Sequence[ColumnForm], taken: ColumnsTaken) -> list[Colum
             doubt = str(why)
         elif c.name in settings and c.told.get("role") != "parameter":
             doubt = perhaps_measured(c.name, taken.tables, list(goals), settings)
+        asked: tuple[str, ...] = ()
         others = {other: same[c.name].reason(other) for other in same[c.name].others} if c.name in same else {}
         if c.name in same and same[c.name].doubtful:
-            doubt = "; ".join(f"{other}: {reason}" for other, reason in others.items())
-        found.append(replace(c, fields={"role": role}, said=why, others=others, doubt=doubt))
+            asked = same[c.name].in_doubt
+            doubt = "; ".join(f"{other}: {others[other]}" for other in asked)
+        found.append(replace(c, fields={"role": role}, said=why, others=others, doubt=doubt, asked=asked))
     return found
 
 
