@@ -189,7 +189,7 @@ def _relations(axes: Axes, explanation: Explanation, *, inside: bool) -> None:
     tested = [(y, s.relation) for y, s in enumerate(explanation.sources) if s.verdict not in _SILENT]
     for k, verdict in enumerate(_RELATIONS):
         color = _PALE if verdict is Verdict.UNRELATED else _VERDICTS[verdict].color
-        bars = {"left": [sum(each[:k]) for _, each in tested], "height": height, "color": color}
+        bars: dict[str, Any] = {"left": [sum(each[:k]) for _, each in tested], "height": height, "color": color}
         axes.barh([y for y, _ in tested], [each[k] for _, each in tested], label=str(verdict), **bars)
     for y, source in enumerate(explanation.sources):
         # beside the axes, so that it cannot be read as the verdict on the row above
