@@ -166,10 +166,10 @@ def table_past(name: str, seed: int) -> Past:
         sources.append(Dataset(X, torch.from_numpy(y), f"source {i}", categories=table.space.categories))
         truths.append(truth)
     few = random.permutation(target.n)[:_TARGET_ROWS]
-    X, y = target.X[few], target.y[few]
-    known = {row.tobytes(): float(value) for row, value in zip(X.numpy(), y, strict=True)}
+    chosen = target.X[few]
+    known = {row.tobytes(): float(value) for row, value in zip(chosen.numpy(), target.y[few], strict=True)}
 
     def evaluate(at: Tensor) -> Tensor:
         return torch.tensor([known[row.tobytes()] for row in at.numpy()], dtype=torch.float64)
 
-    return Past(tuple(sources), tuple(truths), Candidates(X, table.space.categories), evaluate)
+    return Past(tuple(sources), tuple(truths), Candidates(chosen, table.space.categories), evaluate)

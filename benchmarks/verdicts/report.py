@@ -51,7 +51,7 @@ def verdict_sheet(runs: Sequence[Run]) -> Sheet:
         "of these, tuning": [run for run in runs if run.problem in CHECKING and run.problem in tuned],
         "all": list(runs),
     }
-    rows = []
+    rows: list[tuple[str | int | float, ...]] = []
     for name, own in groups.items():
         for after in MARKS if own else ():
             every = judged(own, after)

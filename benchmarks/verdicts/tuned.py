@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 import optuna
@@ -88,7 +89,7 @@ def tuned_past(name: str, seed: int) -> TunedPast:
         y, truth = spoilt(y, X, way, (points, pool[study.study_name], pool[target]), random)
         other = new_study(problem, study.study_name, RandomSampler(), prune=False)
         for trial, value in zip(done, y, strict=True):
-            own = {"params": trial.params, "distributions": trial.distributions}
+            own: dict[str, Any] = {"params": trial.params, "distributions": trial.distributions}
             other.add_trial(optuna.trial.create_trial(**own, value=float(sign * value)))
         studies.append(other)
         truths.append(truth)

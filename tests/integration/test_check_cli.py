@@ -100,7 +100,7 @@ def test_a_folder_is_judged(tmp_path: Path, current: str) -> None:
     result = invoke("check", "--folder", tmp_path)
     assert result.exit_code == 0, result.output
     number = r"[+-]\d+\.\d\d"
-    gain = r"\d+ % +\d+ % +\d+ % +" + (r"[+-]\S+, [+-]\d+ rows" if current == SOME else "–")
+    gain = r"\d+ % +\d+ % +\d+ % +[+-]\S+, [+-]\d+ rows" if current == SOME else " +".join("––––")
     verdicts = "(related|unrelated|upside down|not known yet|not tested yet)"
     for name in ("a", "b"):
         row = rf"^{name} +12 +\+\d\.\d\d ± \d\.\d\d +{gain} +{number} ± \d\.\d\d +{verdicts}"

@@ -159,6 +159,9 @@ def _itself(source: SourceVerdict) -> str:
 
 
 def _verdict_table(explanation: Explanation, of: str) -> Table:
+    from headstart.models.auto.explanation import Verdict
+
+    silent = (Verdict.IGNORED, Verdict.UNTESTED)
     relations = ("related", "unrelated", "upside down")
     columns = ("campaign", "rows", "predicts itself", *relations, "left out", "weight", "verdict")
     rows = [
@@ -166,7 +169,7 @@ def _verdict_table(explanation: Explanation, of: str) -> Table:
             s.name,
             str(s.rows),
             _itself(s),
-            *(map(percent, s.relation) if s.unusable is None else "–––"),
+            *("–––" if s.verdict in silent else map(percent, s.relation)),
             "–" if math.isnan(s.gain) else f"{s.gain:+.2g}, {s.trials:+.0f} rows",
             f"{s.weight:+.2f} ± {s.weight_sd:.2f}",
             str(s.verdict),

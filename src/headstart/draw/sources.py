@@ -33,6 +33,7 @@ _VERDICTS = {
     Verdict.IGNORED: PastLook("#7A7A7A", "x"),
 }
 _RELATIONS = (Verdict.RELATED, Verdict.UNRELATED, Verdict.REVERSED)  # in the order of a SourceRelation
+_SILENT = (Verdict.UNTESTED, Verdict.IGNORED)
 _FEW = 3  # sources that a heading can name
 _COLORS = "PuOr_r"
 
@@ -185,10 +186,11 @@ def _weights(axes: Axes, explanation: Explanation) -> None:
 def _relations(axes: Axes, explanation: Explanation, *, inside: bool) -> None:
     """How probable each relation is; a source's name and verdict stand beside the axes, or ``inside`` them, above."""
     height = 0.4 if inside else 0.7
-    for verdict, parts in zip(_RELATIONS, zip(*(s.relation for s in explanation.sources), strict=True), strict=True):
-        before = [sum(s.relation[: _RELATIONS.index(verdict)]) for s in explanation.sources]
+    tested = [(y, s.relation) for y, s in enumerate(explanation.sources) if s.verdict not in _SILENT]
+    for k, verdict in enumerate(_RELATIONS):
         color = _PALE if verdict is Verdict.UNRELATED else _VERDICTS[verdict].color
-        axes.barh(range(len(parts)), parts, left=before, height=height, color=color, label=str(verdict))
+        bars: dict[str, Any] = {"left": [sum(each[:k]) for _, each in tested], "height": height, "color": color}
+        axes.barh([y for y, _ in tested], [each[k] for _, each in tested], label=str(verdict), **bars)
     for y, source in enumerate(explanation.sources):
         # beside the axes, so that it cannot be read as the verdict on the row above
         beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}

@@ -241,7 +241,7 @@ def test_every_outcome_is_explained_and_shown() -> None:
     assert "believed after 3 observations" in str(sampler.explain(study, outcome="gain"))
     with pytest.raises(InputError, match=r"no outcome 'yield': there are cost, gain"):
         sampler.explain(outcome="yield")
-    assert study.trials[-1].user_attrs["headstart: gain, sources"] == "past used"
+    assert study.trials[-1].user_attrs["headstart: gain, sources"] == "past not known yet"
 
 
 def test_rows_without_an_outcome_count_for_the_others() -> None:

@@ -109,8 +109,8 @@ class SourceVerdict:
     def without(self) -> str:
         """What leaving the source out would have changed."""
         predicted = f"predicted {abs(self.gain):.2g} {'worse' if self.gain > 0 else 'better'} (median)"
-        trials = f"{abs(self.trials):.0f} trial{'' if abs(self.trials) == 1 else 's'}"
-        come = f"{trials} {'later' if self.trials > 0 else 'sooner'}" if self.trials else "at the same trial"
+        trials = f"{abs(self.trials):.0f} result{'' if abs(self.trials) == 1 else 's'}"
+        come = f"{trials} {'later' if self.trials > 0 else 'sooner'}" if self.trials else "no later"
         if self.gain == 0 and self.trials == 0:
             return "Left out, nothing would have changed."
         told = f"Left out, results would have been {predicted if self.gain else 'predicted as well'}"

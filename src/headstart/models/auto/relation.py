@@ -113,15 +113,15 @@ def shared(
     unrelated may be for another reason.
     """
     both = 0.5 * (agreement + agreement.mT)
-    both = torch.where((trust > 0) & (trust > 0).unsqueeze(-1), both, 0.0).tolist()
+    between = torch.where((trust > 0) & (trust > 0).unsqueeze(-1), both, 0.0).tolist()
     found = []
     for j, mine in enumerate(own):
         best = mine
         for i, other in enumerate(own):
-            tied = next((share for least, share in _TIED if abs(both[i][j]) > least), 0.0)
+            tied = next((share for least, share in _TIED if abs(between[i][j]) > least), 0.0)
             if i == j or not tied or max(other) == other.unrelated:
                 continue
-            theirs = other if both[i][j] > 0 else other.turned
+            theirs = other if between[i][j] > 0 else other.turned
             told = SourceRelation(*(tied * p + (1 - tied) * q for p, q in zip(theirs, mine, strict=True)))
             if max(told) != told.unrelated and (max(told) > max(best) or max(best) == best.unrelated):
                 best = told

@@ -212,7 +212,7 @@ def _found(verdict: Verdict, relation: SourceRelation, gain: float, trials: floa
 def test_a_sentence_says_what_its_numbers_say(verdict: Verdict, relation: SourceRelation, reason: str) -> None:
     """The probability of the verdict, and whether it would have been worse or better without, later or sooner."""
     for gain, come in ((0.2, "0.2 worse"), (-0.2, "0.2 better"), (0.0, "predicted as well")):
-        for trials, when in ((2.0, "2 trials later"), (-1.0, "1 trial sooner"), (0.0, "at the same trial")):
+        for trials, when in ((2.0, "2 results later"), (-1.0, "1 result sooner"), (0.0, "no later")):
             found = _found(verdict, relation, gain, trials)
             told = _reason(found, 1.0, False, "the target", 9)
             assert reason in told

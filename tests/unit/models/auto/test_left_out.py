@@ -98,7 +98,7 @@ def test_leaving_out_what_is_like_the_target_costs_and_a_constant_nothing() -> N
 def test_before_two_results_nothing_was_predicted() -> None:
     """Nor can a source be left out of candidates that are no stars."""
     assert left_out(*_fitted(_task(12, 0), results=1)) is None
-    model = Auto(candidates=tuple(c for c in AUTO.candidates if not c.informed or c.pooled))  # type: ignore[attr-defined]
+    model = Auto(candidates=tuple(c for c in AUTO.candidates if not c.informed or c.pooled))
     prior = model.learn([_task(12, 0), _task(12, 1)])
     posterior = prior.condition(_task(5, 9))
     assert isinstance(prior, AutoPrior)
