@@ -86,11 +86,8 @@ class ProcessSearcher(Searcher):
         sampler = SobolQMCNormalSampler(torch.Size([_DRAWS]), seed=draws(self.key, "sampler", len(X)))
         if m > 1:
             values, ends = torch.stack(scaled[:m], dim=-1), [goal.reference for goal in outcomes.goals]
-            agreed = (
-                None
-                if None in ends
-                else torch.tensor([-(end - mean) / scale for end, (mean, scale) in zip(ends, units, strict=False)])
-            )
+            inward = [(-end - mean) / scale for end, (mean, scale) in zip(ends, units, strict=False) if end is not None]
+            agreed = torch.tensor(inward, dtype=torch.float64) if len(inward) == m else None
             return qLogNoisyExpectedHypervolumeImprovement(
                 model=ModelListGP(*models),
                 ref_point=infer_reference_point(values[is_non_dominated(values)]) if agreed is None else agreed,

@@ -45,7 +45,6 @@ class CampaignPlan:
 
     goals: tuple[Goal, ...] = ()  # none: what counts is proposed
     limits: tuple[Limit | Requirement, ...] = ()  # of an objective its threshold or target
-    baseline: tuple[str, ...] = ()  # what limits are relative to: FILE:ROW, or COLUMN=VALUE
     errors: Mapping[str, str] = field(default_factory=dict)
     rules: tuple[str, ...] = ()
     candidates: Path | None = None
@@ -58,6 +57,7 @@ class CampaignPlan:
     cells: Mapping[str, str | float] = field(default_factory=dict)
     current: str = CURRENT
     model: str = ""
+    baseline: tuple[str, ...] = ()  # what limits are relative to: FILE:ROW, or COLUMN=VALUE
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 from headstart.data.outcomes import Goal, Limit
 from headstart.data.rules.text import parse_amount
@@ -97,7 +98,7 @@ def parse_requirement(text: str, where: str = "") -> Requirement:
         key = "near" if relation in _NEAR else side
         if getattr(made, key) is not None:
             raise InputError(f"{cited} has two {key.replace('_', ' ')} values. A range is written '6.5 <= pH <= 7.5'.")
-        made = replace(made, **{key: amount})
+        made = replace(made, **cast(Any, {key: amount}))
     if made.near is not None and len(relations) > 1:
         raise InputError(f"{cited} has both a target and a limit. Write one statement for each.")
     return made

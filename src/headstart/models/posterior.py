@@ -411,8 +411,9 @@ class TransferPosterior(Model, FantasizeMixin):
             Probabilities, (*b, m).
         """
         said, (low, high) = measurement(self._predictor, X, None, noise=True), interval
-        above = said.cdf(self.bound(low).unsqueeze(-1)) if math.isfinite(low) else 0.0
-        return (said.cdf(self.bound(high).unsqueeze(-1)) if math.isfinite(high) else 1.0) - above
+        below, upto = (said.cdf(self.bound(end).unsqueeze(-1)) if math.isfinite(end) else None for end in (low, high))
+        upto = X.new_ones(X.shape[:-1]) if upto is None else upto
+        return upto if below is None else upto - below
 
     def subset_output(self, idcs: list[int]) -> Self:
         """The model itself: it has one output.

@@ -95,7 +95,7 @@ def test_slopes_are_finite_differences(noise: float) -> None:
 
 def _closeness(mean: np.ndarray, var: np.ndarray, *, noise_var: np.ndarray) -> tuple[np.ndarray, ...]:
     """With a tent from −0.9 over 0.3 to 0.7, as wide as the noise leaves it."""
-    ends = {"low": np.array([-0.9]), "high": np.array([0.7]), "height": np.array([2.5])}
+    ends: dict[str, Any] = {"low": np.array([-0.9]), "high": np.array([0.7]), "height": np.array([2.5])}
     return log_closeness(mean, var, at=0.3, noise_var=noise_var, **ends)
 
 
@@ -115,7 +115,7 @@ def test_a_gain_towards_a_target_is_the_same_in_the_mirror_and_never_lost() -> N
     """Where the mean is far away on either side, and where the tent is hardly wider than nothing."""
     far = np.array([-80.0, -7.0, 7.0, 80.0])
     for width in (1.0, 1e-3):
-        ends = {"at": 0.0, "height": np.array([width]), "noise_var": np.zeros(1)}
+        ends: dict[str, Any] = {"at": 0.0, "height": np.array([width]), "noise_var": np.zeros(1)}
         value, slope, by_var = log_closeness(far, np.ones(4), low=np.array([-width]), high=np.array([width]), **ends)
         np.testing.assert_allclose(value, value[::-1], rtol=1e-12)
         np.testing.assert_allclose(slope, -slope[::-1], rtol=1e-9)

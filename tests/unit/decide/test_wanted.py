@@ -91,8 +91,8 @@ def test_one_objective_improves_on_its_threshold_until_a_result_is_better() -> N
 # ── targets ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _near(target: float, n: int, **options: float) -> OutcomePosteriors:
-    return _wanting(known(Outcomes((Goal("cost"),)), n), Outcomes((Goal("cost", target=target, **options),)))
+def _near(target: float, n: int) -> OutcomePosteriors:
+    return _wanting(known(Outcomes((Goal("cost"),)), n), Outcomes((Goal("cost", target=target),)))
 
 
 @pytest.mark.parametrize("n", [0, 6])
@@ -112,6 +112,7 @@ def test_the_gain_towards_a_target_is_the_mean_over_draws_in_the_users_units() -
     aim = Aim.of(found)
     value = aim.value(SEEN, SEEN[:0], generator(0))
     (own,) = aim.expected
+    assert value.best_f is not None
     best = (found.goals[0].predict(aim.results)[0] - 0.1).abs().amin()
     assert float(value.best_f[0, 0]) == pytest.approx(float(best), rel=0.02)
     quiet = replace(own, noise_var=np.zeros_like(own.noise_var))
@@ -147,9 +148,9 @@ def test_going_on_towards_a_target_pays_until_it_is_hit() -> None:
     left = float((far.goals[0].predict(Aim.of(far).results)[0] - 0.2).abs().amin())
     assert 0.3 * left < gain.gain <= left
     there = _wanting(hit, Outcomes((Goal("cost", target=0.0),)))
-    left = further_gain(there, suggest(there))
-    assert left is not None
-    assert left.gain < 0.2 * gain.gain
+    more = further_gain(there, suggest(there))
+    assert more is not None
+    assert more.gain < 0.2 * gain.gain
 
 
 # ── ranges and the least probability ──────────────────────────────────────────────────────────────────────────────
@@ -165,7 +166,7 @@ def test_a_range_is_kept_on_both_sides_and_its_probability_is_a_difference() -> 
     found = known(LIMITED, 6)
     p = [_wanting(found, Outcomes(LIMITED.goals, (limit,))).probability_within(SEEN) for limit in limits]
     torch.testing.assert_close(p[0], p[1] - p[2], rtol=0, atol=1e-12)
-    between = suggest(_wanting(found, Outcomes((Goal("cost", maximize=False),), limits[:1])))
+    between = suggest(_wanting(found, Outcomes((Goal("cost", maximize=False),), tuple(limits[:1]))))
     assert 0.09 < float(FUNCTIONS["impurity"](between)) < 0.16
     wide = _wanting(found, Outcomes(LIMITED.goals, (Limit("impurity", at_least=-1e6, at_most=0.04),)))
     torch.testing.assert_close(suggest(wide), suggest(found), rtol=0, atol=1e-6)

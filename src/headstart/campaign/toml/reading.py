@@ -195,7 +195,8 @@ def results_of(toml: TomlText, data: Mapping[str, Any]) -> tuple[ResultColumn, .
         raise toml.fail(f"{wrong} in [baseline] must be {NUMBER}, but it is {baseline[wrong]!r}.", wrong, "baseline")
     try:
         told = [parse_requirement(text, "limits") for text in written] if isinstance(written, list) else []
-        aimed, more = required([column.outcome for column in goals], told, baseline.get)
+        every = [column.outcome for column in goals if isinstance(column.outcome, Goal)]
+        aimed, more = required(every, told, baseline.get)
     except InputError as error:
         raise toml.fail(str(error), "limits") from error
     with_aims = (replace(column, outcome=goal) for column, goal in zip(goals, aimed, strict=True))
