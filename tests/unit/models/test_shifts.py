@@ -209,15 +209,15 @@ def test_a_target_is_expected_to_have_the_shifts_of_its_sources() -> None:
     prior = auto_only(quick(AUTO).learn([*SHIFTED.sources[:2], still]))
     kin = prior.priors[0]
     assert isinstance(kin, StarPrior)
-    assert kin.expected is not None
     sizes = [layer.params.batch_var for layer in prior.alone.layers]
     general, var = math.log(PLAIN_TUNING.batch_var_median), PLAIN_TUNING.batch_var_spread**2
     trust, found = prior.gate.trust[:2], torch.stack([size for size in sizes[:2] if size is not None]).log()
-    n = trust.sum() + 1
+    n = 1 + trust.sum()
     centre = (general + (trust * found).sum()) / n
     apart = var + (general - centre) ** 2 + (trust * (found - centre) ** 2).sum()
-    torch.testing.assert_close(kin.expected.centre[0, -1], centre)
-    torch.testing.assert_close(kin.expected.spread[0, -1], (apart / n).sqrt())
+    expected = kin.alone.expected_shifts
+    torch.testing.assert_close(expected.centre[0, 0], centre)
+    torch.testing.assert_close(expected.spread[0, 0], (apart / n).sqrt())
     # the next batch of a target that has had one so far is expected to be like that
     one = kin.condition(prior.inward(replace(PROBLEM.target, batch=0 * PROBLEM.target.y))).predictor
     assert isinstance(one, Layer)

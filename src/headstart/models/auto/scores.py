@@ -22,11 +22,19 @@ from torch import Tensor
 from headstart.data.dataset import Dataset
 from headstart.gp.evidence import WeightedTerms
 from headstart.gp.fit import fit
+from headstart.gp.hyperparameters import ThetaPrior
 from headstart.gp.linalg import cholesky, solve_lower
 from headstart.models.chain.layer import shifts_of
 from headstart.models.model import TransferModel
 from headstart.models.star.independent import IndependentSources
-from headstart.models.star.weights import Integrated, SourceFacts, StarBeliefs, star_evidence
+from headstart.models.star.weights import (
+    Integrated,
+    SourceFacts,
+    StarBeliefs,
+    expecting,
+    star_evidence,
+    target_prior,
+)
 
 # Numbers of observations at which the hyperparameters behind the scores are refitted: often while every observation
 # tells much, then ever less often. The same for a run from the start and for one that was read from a file.
@@ -64,14 +72,21 @@ def _in_lockstep(
     weighting, n_sources = Integrated(), len(alone.sources)
     scores = target.y.new_zeros(n_sources, target.n)
     means, covs = _priors_at(alone, weighting, target.X)
+    certain = torch.ones_like(alone.trust[..., :1])
+    each = [alone.some((i,), certain).expected_shifts for i in range(n_sources)]
+    expected = ThetaPrior(
+        *(torch.cat(parts) for parts in zip(*((one.centre, one.spread) for one in each), strict=True))
+    )
     target = replace(target, categories=target.categories or alone.sources[0].categories)
     for refit, end in zip(refits, [*refits[1:], target.n], strict=True):
         units = alone.units.completed(target.head(refit))
         inward = units.inward(target.head(end)).repeated(n_sources)
         terms = WeightedTerms(means[:, None, :refit], covs[:, None, :refit, :refit], weighting.coefficients)
-        evidence = star_evidence(inward.head(refit), model.kernel, terms)
-        theta, _ = fit(evidence, model.fit, seed=refit, task="target", batch_shape=torch.Size([n_sources]))
-        own, omega = evidence.params(theta), evidence.omega(theta)
+        seen, b = inward.head(refit), torch.Size([n_sources])
+        evidence = star_evidence(seen, model.kernel, terms)
+        prior = target_prior(evidence.layout, seen, expected)
+        theta, _ = fit(evidence, model.fit, seed=refit, task="target", batch_shape=b, prior=prior)
+        own, omega = expecting(expected, evidence.params(theta), seen), evidence.omega(theta)
         K = omega.square().unsqueeze(-1) * covs[:, :end, :end]
         K = K + own.outputscale[:, None, None] * model.kernel(target.X[:end], target.X[:end], own.lengthscale)
         noise = own.noise_var.unsqueeze(-1) + (0.0 if inward.error_var is None else inward.error_var)
