@@ -134,13 +134,13 @@ def best_result(runs: Iterable[tuple[Mapping[str, float], Standing]], goal: Goal
     known = [(results[goal.name], standing) for results, standing in runs if goal.name in results]
     for wanted in (Standing.WITHIN, Standing.UNKNOWN):
         if values := [value for value, standing in known if standing is wanted]:
-            return min(values, key=lambda value: goal.sign * value), wanted
+            return min(values, key=goal.loss), wanted
     return None
 
 
 def _in_order(runs: Sequence[PastRun], outcomes: Outcomes) -> Iterator[PastRun]:
     """From the best on."""
-    Y = np.array([[goal.sign * run.measured[goal.name] for goal in outcomes.goals] for run in runs])
+    Y = np.array([outcomes.losses(run.measured) for run in runs])
     return (runs[i] for i in _best_first(Y))
 
 

@@ -150,10 +150,8 @@ def best_in_words(campaign: Campaign) -> str:
     known = f"{best.results[goal.name]:g}{_unit(goal.unit)}{others} in row {best.number}"
     within = " within the limits" if file.limits else ""
     settings = ", ".join(f"{p.name} {cell(best.values[p.name])}" for p in file.parameters)
-    sign = goal.outcome.sign
-    unknown = [
-        e for e in campaign.with_goals(Standing.UNKNOWN) if sign * e.results[goal.name] < sign * best.results[goal.name]
-    ]
+    loss, name = goal.outcome.loss, goal.name
+    unknown = [e for e in campaign.with_goals(Standing.UNKNOWN) if loss(e.results[name]) < loss(best.results[name])]
     more = f"\nBetter, but not known to be within them: {campaign.unmeasured_limits(unknown)}." if unknown else ""
     return f"Best so far{within}: {known}: {settings}{more}"
 

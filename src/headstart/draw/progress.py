@@ -80,7 +80,6 @@ def _draw(own: FittedOutcome, past: Sequence[PastRun], axes: Axes, places: _Plac
     campaign, column, place = own.campaign, own.column, places.at
     of = f" {short(column.name)}" if len(campaign.file.results) > 1 else ""
     measured, results = own.experiments, own.values
-    better = np.maximum if column.more_is_better else np.minimum
     level = None
     goal, runs = column.outcome, [(run.measured, run.standing) for run in past]
     if isinstance(goal, Goal) and (best_past := best_result(runs, goal)) is not None:
@@ -100,8 +99,9 @@ def _draw(own: FittedOutcome, past: Sequence[PastRun], axes: Axes, places: _Plac
         standings = [campaign.standing(e) for e in measured]
         good = np.array([standing is Standing.WITHIN for standing in standings])
         if isinstance(column.outcome, Goal) and good.any():
-            best = better.accumulate(np.where(good, results, -math.inf if column.more_is_better else math.inf))
-            there = np.isfinite(best)
+            losses = np.array([column.outcome.loss(y) if ok else math.inf for y, ok in zip(results, good, strict=True)])
+            best = results[[int(losses[: i + 1].argmin()) for i in range(len(losses))]]
+            there = good.cumsum() > 0
             # up to the last row that has a result
             told = f"best{of} so far: {best[-1]:.4g}"
             axes.step(at[there], best[there], where="post", color=NOW, linewidth=2.0, label=told, zorder=2)

@@ -192,11 +192,10 @@ class ThetaPrior:
     centre: Float[Tensor, "P p"]
     spread: Float[Tensor, "P p"]
 
-
-def _completed(first: Float[Tensor, "P k"], general: Float[Tensor, "p"]) -> Float[Tensor, "P p"]:
-    """The first entries of every row, as many as there are to be, with those of the general one behind them."""
-    known, rest = first[:, : len(general)], general[first.shape[-1] :].to(first)
-    return torch.cat([known, rest.expand(len(first), -1)], dim=-1)
+    def then(self, last: ThetaPrior) -> ThetaPrior:
+        """That of these entries and, behind them, of others."""
+        pairs = (self.centre, last.centre), (self.spread, last.spread)
+        return ThetaPrior(*(torch.cat([own, rest.to(own)], dim=-1) for own, rest in pairs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,16 +223,15 @@ class Layout:
         """1/spread² of the prior of every entry."""
         return torch.tensor(self._per_entry([s.spread**-2 for s in self.slots]), dtype=torch.float64)
 
-    def prior(self, P: int, first: ThetaPrior | None = None) -> ThetaPrior:
-        """The same weak prior for each of P problems; ``first`` is another one of the first entries of θ."""
-        general = self.centre(), torch.tensor(self._per_entry([s.spread for s in self.slots]), dtype=torch.float64)
-        if first is None:
-            return ThetaPrior(*(part.expand(P, -1) for part in general))
-        return ThetaPrior(_completed(first.centre, general[0]), _completed(first.spread, general[1]))
+    def prior(self, P: int) -> ThetaPrior:
+        """The same weak prior for each of P problems."""
+        spread = torch.tensor(self._per_entry([s.spread for s in self.slots]), dtype=torch.float64)
+        return ThetaPrior(self.centre().expand(P, -1), spread.expand(P, -1))
 
     def completed(self, theta: Float[Tensor, "P k"]) -> Float[Tensor, "P p"]:
         """The first entries of θ with the prior's median of the others."""
-        return _completed(theta, self.centre())
+        rest = self.centre()[theta.shape[-1] :].to(theta)
+        return torch.cat([theta, rest.expand(len(theta), -1)], dim=-1)
 
     def saturating(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         """θ compressed where it no longer changes the covariance: log(pᵏ + negligible)/k, so θ where pᵏ is large."""

@@ -61,7 +61,7 @@ FITTING = (
     "models/star/weights.py",
     "models/auto/likeness.py",
 )
-FINGERPRINT = "3:408388feaa66b41c"
+FINGERPRINT = "3:650ed667a5f90f2b"
 
 
 def fingerprint() -> str:

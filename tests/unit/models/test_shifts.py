@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.direct import direct_shares, prequential, star_of
+from tests.direct import direct_shares, prequential
 from tests.problems import Problem, behind_the_map, most_probable, plainly, predictions, quick, tensor, transfer_problem
 
 from headstart import AUTO, FAMILY, GPBO, SHGP, STAR, Dataset, InputError, OutputMap
@@ -17,7 +17,6 @@ from headstart.gp.hyperparameters import GPParams
 from headstart.models.auto.explanation import auto_only, explain
 from headstart.models.auto.gate import _constant, _constant_in_batches, _row_gains, informative
 from headstart.models.auto.posterior import AutoPosterior
-from headstart.models.auto.scores import scores_alone
 from headstart.models.auto.shares import shares
 from headstart.models.chain.layer import Layer
 from headstart.models.fitcache import FitCache, fit_key
@@ -171,16 +170,6 @@ def test_auto_s_candidates_are_weighed_by_scores_that_know_the_shifts() -> None:
     assert posterior.scores[0].sum() > blind.scores[0].sum()
 
 
-def test_sources_alone_are_scored_with_the_shifts() -> None:
-    """In lockstep, as each would be on its own."""
-    prior = auto_only(quick(AUTO).learn(SHIFTED.sources))
-    target = prior.inward(SHIFTED.target)
-    with torch.no_grad():
-        together = scores_alone(prior.alone, prior.model, target)
-        alone = [prequential(star_of(prior, i), target) for i in range(3)]
-    torch.testing.assert_close(together, torch.stack(alone), rtol=1e-6, atol=1e-6)
-
-
 @pytest.mark.parametrize("name", ["STAR", "SHGP", "AUTO"])
 def test_shares_know_the_shifts(name: str) -> None:
     """They are those of models built for each case, of data with their batches."""
@@ -209,15 +198,15 @@ def test_a_target_is_expected_to_have_the_shifts_of_its_sources() -> None:
     prior = auto_only(quick(AUTO).learn([*SHIFTED.sources[:2], still]))
     kin = prior.priors[0]
     assert isinstance(kin, StarPrior)
-    assert kin.expected is not None
     sizes = [layer.params.batch_var for layer in prior.alone.layers]
     general, var = math.log(PLAIN_TUNING.batch_var_median), PLAIN_TUNING.batch_var_spread**2
     trust, found = prior.gate.trust[:2], torch.stack([size for size in sizes[:2] if size is not None]).log()
-    n = trust.sum() + 1
+    n = 1 + trust.sum()
     centre = (general + (trust * found).sum()) / n
     apart = var + (general - centre) ** 2 + (trust * (found - centre) ** 2).sum()
-    torch.testing.assert_close(kin.expected.centre[0, -1], centre)
-    torch.testing.assert_close(kin.expected.spread[0, -1], (apart / n).sqrt())
+    expected = kin.alone.expected_shifts
+    torch.testing.assert_close(expected.centre[0, 0], centre)
+    torch.testing.assert_close(expected.spread[0, 0], (apart / n).sqrt())
     # the next batch of a target that has had one so far is expected to be like that
     one = kin.condition(prior.inward(replace(PROBLEM.target, batch=0 * PROBLEM.target.y))).predictor
     assert isinstance(one, Layer)

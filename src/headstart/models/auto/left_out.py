@@ -75,6 +75,7 @@ def _states(layers: list[Layer], heard: Bool[Tensor, "c s"], n: int) -> _States:
         u = weights.balanced(h.unsqueeze(-1) * (weights.var.sqrt().unsqueeze(-1) * shapes))
         K = layer.params.outputscale * layer.kernel(at.X, at.X, layer.params.lengthscale) + below.prior_cov(at.X, at.X)
         means.append(h @ (weights.mean.unsqueeze(-1) * shapes))
+        K = K + (layer.noise_cov - torch.diag_embed(layer.noise))[:n, :n]  # shifts between batches
         covs.append(K + OFFSET_VAR - (h @ known.flatten(1)).unflatten(-1, K.shape) + u.mT @ u)
         noises.append(layer.noise[:n].unsqueeze(0))
     return torch.stack(means), torch.stack(covs), torch.stack(noises)

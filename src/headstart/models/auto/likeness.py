@@ -5,8 +5,8 @@ every source in turn is the target, of which some rows are known, and the others
 
     own        how much a task has of its own, as a share of the sources' kernels: the posterior (geometric) mean over
                a few values, all sources together
-    expected   the other hyperparameters of a task (its residual's kernel, its noise, its size, its shifts of batches):
-               their mean and spread over the sources, the general prior counting as one of them
+    expected   the other hyperparameters of a task (its residual's kernel, its noise, its size): their mean and spread
+               over the sources, the general prior counting as one of them
     believed   the proportion in which each candidate is right: the posterior mean of the proportions of a mixture
                whose Dirichlet prior counts as ``likeness_prior_sources`` sources (headstart.tuning)
 
@@ -26,7 +26,7 @@ from torch import Tensor
 
 from headstart.gp.evidence import WeightedTerms
 from headstart.gp.fit import FitOptions, fit
-from headstart.gp.hyperparameters import Layout, ThetaPrior, batch_slot
+from headstart.gp.hyperparameters import Layout, ThetaPrior
 from headstart.gp.kernels import Kernel
 from headstart.gp.threads import single_thread
 from headstart.models.chain.beliefs import ExactBeliefs
@@ -125,20 +125,8 @@ def _compared(
     own = (weights * trust.new_tensor(AUTO_TUNING.own_shares).log()).sum(-1, keepdim=True).exp()
     best = torch.logsumexp(of_own + weights.log().unsqueeze(-2), dim=-1, keepdim=True)
     theta = (weights[..., None, :, None] * thetas[..., :n_own, :]).sum(-2)  # (*b, source, p)
-    expected = _with_shifts(_expected(theta, trust, found[0][2]), alone)
+    expected = _expected(theta, trust, found[0][2])
     return own, _proportions(torch.cat([best, others], dim=-1), trust, chances), expected
-
-
-def _with_shifts(expected: ThetaPrior, alone: IndependentSources) -> ThetaPrior:
-    """The same, and log batch_var behind it, from those sources that have rows of several batches, if any do."""
-    found = {i: alone.layers[i].params.batch_var for i, source in enumerate(alone.sources) if source.has_shifts}
-    sizes = [size.log() for size in found.values() if size is not None]
-    if not sizes:
-        return expected
-    trust = alone.trust[..., list(found)].unsqueeze(-1)
-    shifts = _expected(torch.stack(sizes, dim=-1).unsqueeze(-1), trust, Layout((batch_slot(),)))
-    parts = (expected.centre, shifts.centre), (expected.spread, shifts.spread)
-    return ThetaPrior(*(torch.cat(pair, dim=-1) for pair in parts))
 
 
 def _expected(theta: Float[Tensor, "*b s p"], trust: Float[Tensor, "*b s 1"], layout: Layout) -> ThetaPrior:

@@ -11,9 +11,10 @@ are taken as
 averaged over r, over the share ν of noise, over log s ~ N(0, 1), and over m as it is, by its rank among the source's
 values, and bent, (exp(c m) − 1)/c with c = ±0.7, for two tasks may rise together without being proportional. Known
 errors of results are added to the covariance, as for s = 1. The flat prior of a leaves contrasts of results: with C
-that covariance, P = C⁻¹ − C⁻¹ 1 1ᵀ C⁻¹ / 1ᵀ C⁻¹ 1 and e = y/s − h r m,
+that covariance, P = C⁻¹ − C⁻¹ B (Bᵀ C⁻¹ B)⁻¹ Bᵀ C⁻¹ and e = y/s − h r m, where B = 1, or with batches (k of them) says
+which rows are in which, for then every batch has a level a of its own,
 
-    log p(y | h, r, ν, s) = −½ eᵀ P e − ½ log |C| − ½ log 1ᵀ C⁻¹ 1 − (n − 1) log s − ½ (n − 1) log 2π
+    log p(y | h, r, ν, s) = −½ eᵀ P e − ½ log |C| − ½ log |Bᵀ C⁻¹ B| − (n − k) log s − ½ (n − k) log 2π
 
 All results count together, whatever their order and wherever a search has put them: where a source hardly varies among
 them, they say little about it, either way. One of them may be a surprise, of which any value was as probable. Given the
@@ -85,6 +86,9 @@ def relations(
     Returns:
         The probabilities of every source.
     """
+    if target.batch is not None:  # a row alone in its batch says nothing
+        _, place, counts = target.batch.unique(return_inverse=True, return_counts=True)
+        target = target.rows((counts[place] > 1).nonzero()[:, 0])
     if target.n < 2:
         return [PRIOR] * len(alone.sources)
     target = representative(target, _MOST_ROWS)
@@ -170,13 +174,20 @@ def log_evidence(
     L = cholesky(C, of="The covariance of the results under a source")
     half = solve_lower(L, one.expand_as(C))
     C_inverse = half.mT @ half
-    ones = C_inverse.sum(-1, keepdim=True)
-    total = ones.sum(-2, keepdim=True)
-    P = C_inverse - ones @ ones.mT / total
-    log_det = 2 * L.diagonal(dim1=-2, dim2=-1).log().sum(-1) + total[..., 0, 0].log()
+    B = one.new_ones(target.n, 1)
+    if target.batch is not None:
+        B = (target.batch.unsqueeze(-1) == target.batch.unique()).to(y)
+    levels = C_inverse @ B
+    F = cholesky(B.mT @ levels, of="What the results say of their levels")
+    apart = solve_lower(F, levels.mT)
+    P = C_inverse - apart.mT @ apart
+    log_det = 2 * sum(own.diagonal(dim1=-2, dim2=-1).log().sum(-1) for own in (L, F))
     found = []
     for sign, rows in ((1.0, slice(1, None)), (0.0, slice(0, 1)), (-1.0, slice(1, None))):
-        each = [_averaged(y, sign * r[rows, :, 0] * m[:, None, None], P[:, rows], log_det[:, rows]) for m in shapes]
+        each = [
+            _averaged(y, sign * r[rows, :, 0] * m[:, None, None], P[:, rows], log_det[:, rows], B.shape[-1])
+            for m in shapes
+        ]
         found.append(torch.logsumexp(torch.stack(each), dim=0) - math.log(len(each)))
     return torch.stack(found, dim=-1)
 
@@ -186,13 +197,14 @@ def _averaged(
     shape: Float[Tensor, "s r 1 n"],
     P: Float[Tensor, "s r v n n"],
     log_det: Float[Tensor, "s r v"],
+    k: int,
 ) -> Float[Tensor, "s"]:
-    """log p(y), averaged over r, ν and s, with one surprise."""
+    """log p(y), averaged over r, ν and s, with one surprise; k levels are unknown."""
     n = len(y)
     prior = torch.log_softmax(-0.5 * _LOG_SIZES.square(), dim=-1)
     e = y * torch.exp(-_LOG_SIZES).unsqueeze(-1) - shape.unsqueeze(-2)  # (s, r, 1, sizes, n)
     Pe = e @ P
-    log_p = -0.5 * (e * Pe).sum(-1) - 0.5 * log_det.unsqueeze(-1) - (n - 1) * (_LOG_SIZES + 0.5 * math.log(2 * math.pi))
+    log_p = -0.5 * (e * Pe).sum(-1) - 0.5 * log_det.unsqueeze(-1) - (n - k) * (_LOG_SIZES + 0.5 * math.log(2 * math.pi))
     precision = P.diagonal(dim1=-2, dim2=-1).unsqueeze(-2)
     given_others = 0.5 * (precision.log() - Pe.square() / precision - math.log(2 * math.pi)) - _LOG_SIZES.unsqueeze(-1)
     surprise = torch.logsumexp(math.log(_SURPRISING) - given_others, dim=-1) + math.log(_SURPRISE / n)

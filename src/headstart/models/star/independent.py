@@ -17,7 +17,7 @@ from headstart.data.dataset import Dataset, task_name
 from headstart.data.thinning import representative
 from headstart.data.units import OutputUnits, Units, spread_of
 from headstart.gp.fit import FitReport, Seed
-from headstart.gp.hyperparameters import OFFSET_VAR, GPParams
+from headstart.gp.hyperparameters import OFFSET_VAR, GPParams, Layout, ThetaPrior, batch_slot
 from headstart.models.chain.beliefs import BeliefsAt, ExactBeliefs, NoBeliefs, sources_at
 from headstart.models.chain.condensed import LevelSpec, exact_rows, source_layer
 from headstart.models.chain.fitting import fit_level
@@ -59,6 +59,20 @@ class IndependentSources:
     def spread(self) -> Float[Tensor, "*b s"]:
         """The spread of every source's values in model units."""
         return torch.stack([spread_of(s.y, s.y.mean(-1)) / self.known.scale for s in self.sources], dim=-1)
+
+    @property
+    def expected_shifts(self) -> ThetaPrior:
+        """log batch_var of a further task: mean and spread over the sources with shifts, the prior one of them."""
+        general = Layout((batch_slot(),)).prior(self.sources[0].batch_shape.numel())
+        pairs = zip(self.sources, self.layers, self.trust.unbind(-1), strict=True)
+        known = [(trust, one.params.batch_var) for source, one, trust in pairs if source.has_shifts]
+        found = [(trust.reshape(-1, 1), size.log().reshape(-1, 1)) for trust, size in known if size is not None]
+        middle, var = general.centre.to(self.trust), general.spread.to(self.trust).square()
+        n = sum((trust for trust, _ in found), start=torch.ones_like(middle))
+        centre = sum((trust * size for trust, size in found), start=middle) / n
+        apart = var + (middle - centre).square()
+        apart = sum((trust * (size - centre).square() for trust, size in found), start=apart)
+        return ThetaPrior(centre, (apart / n).sqrt())
 
     def some(self, index: Sequence[int], trust: Float[Tensor, "*b k"] | None = None) -> IndependentSources:
         """Some of the sources, in the common units of all; ``trust`` in each, if it is to be another than in all."""

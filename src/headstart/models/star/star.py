@@ -23,7 +23,15 @@ from headstart.models.posterior import FitResult, TransferPosterior
 from headstart.models.refits import fit_of_long, with_its_offset
 from headstart.models.sequential import expanded_levels
 from headstart.models.star.independent import IndependentSources, exact_beliefs, fit_independently, fit_pooled, pooled
-from headstart.models.star.weights import SourceFacts, StarBeliefs, StarWeights, Weighting, star_evidence
+from headstart.models.star.weights import (
+    SourceFacts,
+    StarBeliefs,
+    StarWeights,
+    Weighting,
+    expecting,
+    star_evidence,
+    target_prior,
+)
 from headstart.tuning import PLAIN_TUNING
 
 
@@ -63,15 +71,12 @@ class StarPrior(Prior):
         terms = self.model.weighting.terms(selected.members, facts, located, b)
         evidence = star_evidence(fitted_on, self.model.kernel, terms)
         options = options if begin is None else fit_of_long(options)
-        prior = evidence.layout.prior(b.numel(), self.expected)
-        begin = None if begin is None else evidence.layout.completed(begin)  # shifts may be new
+        layout, shifts = evidence.layout, self.alone.expected_shifts
+        prior = target_prior(layout, fitted_on, shifts, self.expected)
+        begin = None if begin is None else layout.completed(begin)  # shifts may be new
         theta, report = fit(evidence, options, seed=seed, task="target", batch_shape=b, prior=prior, warm_start=begin)
         theta = theta.reshape(b.numel(), -1)
-        own, omega = evidence.params(theta, b), evidence.omega(theta)
-        if self.expected is not None and own.batch_var is not None and not fitted_on.has_shifts:
-            # one batch so far: shifts are as the sources', if these have any
-            found = self.expected.centre[:, evidence.layout.size :]
-            own = replace(own, batch_var=found.exp().reshape(b)) if found.numel() else own
+        own, omega = expecting(shifts, evidence.params(theta, b), fitted_on), evidence.omega(theta)
         weights = self.model.weighting.weights(omega.reshape(*b, -1), facts)
         below = StarBeliefs(selected.members, weights)
         if len(selected.index) < len(self.sources):

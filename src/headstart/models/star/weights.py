@@ -18,7 +18,7 @@ from torch import Tensor
 
 from headstart.data.dataset import Dataset
 from headstart.gp.evidence import Coefficients, GaussianEvidence, WeightedTerms
-from headstart.gp.hyperparameters import Inputs, Slot
+from headstart.gp.hyperparameters import GPParams, Inputs, Layout, Slot, ThetaPrior
 from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import broadcast_shapes
 from headstart.models.chain.beliefs import Beliefs, BeliefsAt, ExactBeliefs, sources_at
@@ -170,6 +170,20 @@ def star_evidence(target: Dataset, kernel: Kernel, terms: WeightedTerms) -> Gaus
         error_var=None if target.error_var is None else _flat(target.error_var, b),
         shifts=None if (D := target.shift_pattern()) is None else _flat(D, b),
     )
+
+
+def target_prior(layout: Layout, target: Dataset, shifts: ThetaPrior, expected: ThetaPrior | None = None) -> ThetaPrior:
+    """The prior of a target's θ, the ``expected`` one or the general one, with that of its shifts where it has any."""
+    own = Layout(tuple(slot for slot in layout.slots if slot.name != "batch_var"))
+    prior = own.prior(target.batch_shape.numel()) if expected is None else expected
+    return prior.then(shifts) if target.has_shifts else prior
+
+
+def expecting(shifts: ThetaPrior, own: GPParams, target: Dataset) -> GPParams:
+    """The same hyperparameters; of a target with one batch so far with the shifts that it is expected to have."""
+    if own.batch_var is None or target.has_shifts:
+        return own
+    return replace(own, batch_var=shifts.centre.exp().reshape(own.batch_var.shape))
 
 
 def _flat(tensor: Tensor, batch: torch.Size) -> Tensor:
