@@ -310,9 +310,12 @@ def _batches(batch: Any, present: Any, y: Tensor, what: str) -> tuple[Tensor | N
         return None, None
     numbers = "Batches are told by numbers, one per result: number them where they have names."
     try:
-        found = _as_float64(batch if not isinstance(batch, Tensor) else batch.double(), f"batch of {what}")
-        now = None if present is None else torch.as_tensor(present, dtype=torch.float64, device=y.device)
-    except (InputError, TypeError, ValueError) as error:
+        found = _as_float64(batch.double() if isinstance(batch, Tensor) else batch, f"batch of {what}")
+        now = None
+        if present is not None:
+            now = _as_float64(present.double() if isinstance(present, Tensor) else present, f"present of {what}")
+            now = now.to(y.device)
+    except InputError as error:
         raise InputError(f"{error} {numbers}") from error
     if found.shape != y.shape:
         raise InputError(
