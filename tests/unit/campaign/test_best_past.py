@@ -63,6 +63,23 @@ def test_settings_that_cannot_be_set_any_more_are_moved_and_say_so(tmp_path: Pat
     assert first.moved == ("s",)
 
 
+def test_with_a_target_the_nearest_are_the_best(tmp_path: Path) -> None:
+    """Of the past settings, of each past campaign, and of the campaign's own rows: neither the highest nor the lowest."""
+    folder = make(tmp_path, current="x,s,y\n0.3,u,4\n0.5,u,7.4\n0.9,u,5\n")
+    toml = folder / "headstart.toml"
+    toml.write_text(toml.read_text().replace('direction = "maximize"', "target = 6.5"))
+    fitted = _fitted(folder)
+    values = [float(y) for task in fitted.campaign.past for y in task.y]
+    nearest = sorted(abs(y - 6.5) for y in values)
+    assert [abs(one.measured["y"] - 6.5) for one in best_past(fitted, 2)] == pytest.approx(nearest[:2])
+    (goal,) = fitted.campaign.file.outcomes.goals
+    runs = [(run.measured, run.standing) for run in past_runs(fitted)]
+    assert best_result(runs, goal) == (min(values, key=lambda y: abs(y - 6.5)), Standing.WITHIN)
+    best = fitted.campaign.best
+    assert best is not None
+    assert best.results["y"] == 7.4
+
+
 def test_the_row_that_has_them_already_is_named(tmp_path: Path) -> None:
     """Also one that is pending."""
     fitted = _fitted(make(tmp_path, current="x,s,y\n0.1,v,1\n0.542,u,\n"))

@@ -79,7 +79,7 @@ def test_most_of_them_are_right_in_other_laboratories(tmp_path_factory: pytest.T
 
 
 def test_what_exists_in_sizes_is_found_and_no_range_is_taken_for_it(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The laboratories drew batch sizes, layers and particles from uneven lists, and everything else from ranges."""
+    """Batch sizes, layers, particles, sheets and drills were drawn from uneven lists, everything else from ranges."""
     found: dict[tuple[str, str], tuple[float, ...]] = {}
     for own in [*SETS, *LATER]:
         looked = proposed(tmp_path_factory.mktemp(own.name), own)
@@ -88,4 +88,6 @@ def test_what_exists_in_sizes_is_found_and_no_range_is_taken_for_it(tmp_path_fac
         ("training", "batch_size"): (16, 32, 64, 128),
         ("printing", "layer height [mm]"): (0.1, 0.15, 0.2, 0.3),
         ("extraction", "Partikelgröße [mm]"): (0.25, 0.5, 1.0),
+        ("laser", "Blechdicke [mm]"): (2, 3, 6, 8),
+        ("drilling", "drill dia. (mm)"): (4, 6, 8.5, 10),
     }

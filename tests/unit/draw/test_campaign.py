@@ -72,6 +72,15 @@ def test_progress_shows_results_the_best_and_what_is_expected(
     assert ("maximised" if direction == "maximize" else "minimised") in str(figures[0].get_suptitle())
 
 
+def test_with_a_target_the_line_of_the_best_comes_nearer_to_it(tmp_path: Path, figures: list[Figure]) -> None:
+    """From either side; it never leaves the nearest result so far."""
+    folder = make(tmp_path, current="x,s,y\n0.3,u,4\n0.5,u,7.5\n0.9,u,9\n0.4,u,6\n")
+    toml = folder / "headstart.toml"
+    toml.write_text(toml.read_text().replace('direction = "maximize"', "target = 6.5"))
+    draw_campaign(fit_campaign(open_campaign(folder)), tmp_path / "plots")
+    assert _line(figures[0].axes[0], "best so far: 6").tolist() == [[1, 2, 3, 4], [4, 7.5, 7.5, 6]]
+
+
 def test_a_limit_that_was_not_measured_is_drawn_as_unknown(tmp_path: Path, figures: list[Figure]) -> None:
     """Such rows are neither good nor the best so far nor on the front, and have a look and words of their own."""
     current = "0.1,0.3,u,40,0.5,30,0.1\n0.6,0.3,u,99,0.5,1,n/a\n0.9,0.05,u,45,0.5,10,4\n"

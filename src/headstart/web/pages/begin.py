@@ -24,7 +24,7 @@ from headstart.campaign.measured import ResultSlip, SlippedResultsError
 from headstart.campaign.settings import read_settings
 from headstart.campaign.toml.reading import read_campaign_file
 from headstart.data.outcomes import Goal
-from headstart.errors import ChangedMeanwhileError, InputError, Message, UnusableCellsError
+from headstart.errors import ChangedMeanwhileError, HeadstartError, InputError, Message, UnusableCellsError
 from headstart.sources.files.cells import FAILED, MARK_KEY, MISSING, number
 from headstart.sources.files.tables import Table
 from headstart.web.desk import Desk
@@ -404,7 +404,7 @@ def _change_ranges(request: Request, form: FormData) -> Response:
             step = save_ranges(desk.folder, seen, parameters, opening=desk.opening)
     except ChangedMeanwhileError as error:
         return _show_settings(request, told=f"Somebody else was faster: {error}", status=409, ranges=shown)
-    except InputError as error:
+    except HeadstartError as error:
         return _show_settings(request, told=for_the_page(str(error)), status=422, ranges=shown)
     return _saved(request, step)
 

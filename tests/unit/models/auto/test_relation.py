@@ -19,15 +19,22 @@ from headstart.models.auto.auto import AutoPrior
 from headstart.models.auto.relation import NOISE, SHARES, SourceRelation, log_evidence, relations, shared
 
 
-def _contrasts(y: NDArray[np.float64], mean: NDArray[np.float64], C: NDArray[np.float64]) -> float:
-    """log p of y_i − y_1, which is that of y under a flat prior of its level."""
-    if len(y) == 1:
-        return 0.0
-    D = np.hstack([-np.ones((len(y) - 1, 1)), np.eye(len(y) - 1)])
-    return float(multivariate_normal(D @ mean, D @ C @ D.T).logpdf(D @ y))
+def _contrasts(
+    y: NDArray[np.float64], mean: NDArray[np.float64], C: NDArray[np.float64], batch: NDArray[np.int_]
+) -> float:
+    """log p of y_i − y_first in every batch, which is that of y under a flat prior of the level of each."""
+    first = [int(np.argmax(batch == own)) for own in batch]
+    D = np.array([np.eye(len(y))[i] - np.eye(len(y))[k] for i, k in enumerate(first) if i != k])
+    return float(multivariate_normal(D @ mean, D @ C @ D.T).logpdf(D @ y)) if len(D) else 0.0
 
 
-def _dense(y: NDArray[np.float64], m: NDArray[np.float64], left: NDArray[np.float64], R: NDArray[np.float64]) -> float:
+def _dense(
+    y: NDArray[np.float64],
+    m: NDArray[np.float64],
+    left: NDArray[np.float64],
+    R: NDArray[np.float64],
+    batch: NDArray[np.int_],
+) -> float:
     """log p(y) of a source that is the same, by brute force."""
     n, sizes = len(y), np.linspace(-2.5, 2.5, 11)
     prior = -0.5 * sizes**2 - logsumexp(-0.5 * sizes**2)
@@ -37,25 +44,26 @@ def _dense(y: NDArray[np.float64], m: NDArray[np.float64], left: NDArray[np.floa
             C = r**2 * left + (1 - r**2) * ((1 - noise) * R + noise * np.eye(n)) + 1e-8 * np.eye(n)
             for size, weight in zip(np.exp(sizes), prior, strict=True):
                 mean, cov = size * r * m, size**2 * C
-                cases = [math.log(0.8) + _contrasts(y, mean, cov)]
+                cases = [math.log(0.8) + _contrasts(y, mean, cov, batch)]
                 for i in range(n):
                     on = np.arange(n) != i
-                    cases.append(math.log(0.2 / n * 0.1) + _contrasts(y[on], mean[on], cov[np.ix_(on, on)]))
+                    cases.append(math.log(0.2 / n * 0.1) + _contrasts(y[on], mean[on], cov[np.ix_(on, on)], batch[on]))
                 found.append(weight + logsumexp(cases) - math.log(len(SHARES) * len(NOISE)))
     return float(logsumexp(found))
 
 
-def test_evidence_is_that_of_the_dense_formula() -> None:
-    """Of contrasts of results, averaged over sizes, shares and noise, with one surprise or none."""
-    random = np.random.default_rng(0)
-    y, m, A, B = random.normal(size=4), random.normal(size=4), *random.normal(size=(2, 4, 9))
-    left, R = 0.1 * A @ A.T / 9, np.corrcoef(B)
-    target = Dataset(torch.zeros(4, 1, dtype=torch.float64), torch.from_numpy(y))
+@pytest.mark.parametrize("batch", [(0, 0, 0, 0, 0), (0, 1, 0, 1, 1)])
+def test_evidence_is_that_of_the_dense_formula(batch: tuple[int, ...]) -> None:
+    """Of contrasts of results within batches, averaged over sizes, shares and noise, with one surprise or none."""
+    random, n = np.random.default_rng(0), len(batch)
+    y, m, A, B = random.normal(size=n), random.normal(size=n), *random.normal(size=(2, n, 9))
+    left, R, own = 0.1 * A @ A.T / 9, np.corrcoef(B), np.array(batch)
+    target = Dataset(torch.zeros(n, 1, dtype=torch.float64), torch.from_numpy(y), batch=own if any(batch) else None)
     given = [torch.from_numpy(part[None]) for part in (m[None], left, R)]
     found = log_evidence(target, *given)
     same, _, turned = found[0].tolist()
-    assert same == pytest.approx(_dense(y, m, left, R), abs=1e-6)
-    assert turned == pytest.approx(_dense(y, -m, left, R), abs=1e-6)
+    assert same == pytest.approx(_dense(y, m, left, R, own), abs=1e-6)
+    assert turned == pytest.approx(_dense(y, -m, left, R, own), abs=1e-6)
     both = log_evidence(target, torch.cat([given[0], -given[0]]), *given[1:])[0].tolist()
     assert both[0] == pytest.approx(both[2]) == pytest.approx(np.logaddexp(same, turned) - math.log(2))
     with pytest.MonkeyPatch.context() as patch:  # without its shape nothing is the same or upside down
@@ -142,3 +150,19 @@ def test_without_results_the_relation_is_the_prior() -> None:
     assert isinstance(prior, AutoPrior)
     for n in (0, 1):
         assert relations(prior.alone, Dataset(X[:n], y[:n])) == [relation.PRIOR]
+
+
+def test_shifts_between_batches_say_nothing_of_a_relation() -> None:
+    """Whatever the level of a batch; a row alone in its batch counts for nothing."""
+    X, y = _function(0)
+    prior = AUTO.learn([Dataset(X[:40], y[:40])])
+    assert isinstance(prior, AutoPrior)
+    batch = torch.arange(9).div(4, rounding_mode="floor")
+    seen = Dataset(X[50:59], y[50:59], batch=batch)
+    moved = Dataset(X[50:59], y[50:59] + torch.tensor([0.0, 0.4, 3.0])[batch].double(), batch=batch)
+    (found,) = relations(prior.alone, seen)
+    assert found.same > 0.5
+    assert relations(prior.alone, moved)[0] == pytest.approx(found, abs=1e-9)
+    assert relations(prior.alone, seen.head(8))[0] == pytest.approx(found, abs=1e-9)
+    apart = Dataset(X[50:59], y[50:59], batch=torch.arange(9))
+    assert relations(prior.alone, apart) == [relation.PRIOR]
