@@ -64,7 +64,7 @@ def test_settings_that_cannot_be_set_any_more_are_moved_and_say_so(tmp_path: Pat
 
 
 def test_with_a_target_the_nearest_are_the_best(tmp_path: Path) -> None:
-    """Of the past settings, of each past campaign, and of the campaign's own rows: neither the highest nor the lowest."""
+    """Of the past, of each campaign in it, and of the own rows: neither the highest nor the lowest."""
     folder = make(tmp_path, current="x,s,y\n0.3,u,4\n0.5,u,7.4\n0.9,u,5\n")
     toml = folder / "headstart.toml"
     toml.write_text(toml.read_text().replace('direction = "maximize"', "target = 6.5"))
