@@ -129,7 +129,7 @@ def test_from_three_files_of_a_laboratory_to_suggestions_in_three_clicks(
         element(browser, "#pick").send_keys("\n".join(map(str, files)))
         until(lambda: elements(browser, ".columns"))
         accessible(browser)
-        assert browser.execute_script("return document.documentElement.scrollHeight") < 1300
+        assert browser.execute_script("return document.documentElement.scrollHeight") < 1250
         click(browser, "button[value=write]")
         until(lambda: "/experiments" in browser.current_url)
         click(browser, ".ask button")
