@@ -236,6 +236,9 @@ class PlainTuning:
     gain_power_before_feasible: float = 0.25
     # A point is suggested with at least this probability to keep the limits, if there is such a point
     least_probability: float = 0.2
+    # Thresholds count where some point is as probable to reach all of them; with one far beyond what can be all further
+    # points explored, and results got worse and worse
+    threshold_in_reach: float = 0.01
     # Points are likely to be within the limits with this share of the highest probability of all points
     likely_share: float = 0.5
     # The reference of several objectives is no better than this quantile of what is expected over the domain: by the

@@ -1,6 +1,6 @@
 """The text form of limits, thresholds and targets, and its parser.
 
-    impurity <= 2                 at most; also 2 >= impurity
+    impurity <= 2                 at most; also 2 >= impurity, impurity at most 2
     6.5 <= pH <= 7.5              between
     pH = 7, pH near 7             as near as possible
     cost <= 1.1 * baseline        relative to the result of a baseline: a row, a trial, or a value
@@ -23,8 +23,8 @@ from headstart.errors import InputError
 
 _BASELINE = "baseline"
 _QUOTED = r"'[^']*'|\"[^\"]*\"|`[^`]*`"
-_RELATION = re.compile(rf"{_QUOTED}|(?P<relation><=|>=|==|[<>=≤≥≈]|(?<=\s)near(?=\s))")
-_AT_MOST, _NEAR = ("<=", "≤", "<"), ("=", "==", "≈", "near")
+_RELATION = re.compile(rf"{_QUOTED}|(?P<relation><=|>=|==|(?<!!)[<>=≤≥≈]|(?<=\s)(?:near|at most|at least)(?=\s))")
+_AT_MOST, _NEAR = ("<=", "≤", "<", "at most"), ("=", "==", "≈", "near")
 _EXAMPLES = "'impurity <= 2', '6.5 <= pH <= 7.5' or 'pH = 7'"
 
 

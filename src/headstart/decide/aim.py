@@ -11,7 +11,8 @@ so, or, where a limited quantity was not measured, if its model expects so.
 The *reference* of several objectives lies a tenth beyond the front of what is expected over the domain where the limits
 are likely to hold, and no nearer than what nine tenths of the domain are expected to be better than. A threshold takes
 its place where it is nearer: beyond it nothing is of interest. Of one objective it is the incumbent as long as no
-result is better. An objective with a target is a loss |y − t| in the user's units, of which all of this is said.
+result is better. Thresholds that nothing may reach together do not count. An objective with a target is a loss |y − t|
+in the user's units, of which all of this is said.
 
 Once a result is within the limits, a point at which they hold with less than the least probability is suggested only
 if every point that is compared is such a one, and none with less than half the highest of them.
@@ -44,13 +45,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headstart.data.outcomes import Goal
-from headstart.decide.acquisition import Acquisition, log_within
+from headstart.decide.acquisition import Acquisition
 from headstart.decide.front import Cells, front_of, reference_beyond
 from headstart.decide.members import Members, Nearness
 from headstart.decide.value import AimValue, Limits
@@ -139,14 +139,27 @@ class Aim:
             for goal, own in zip(self.goals, self.wanted, strict=True)
         )
 
-    @cached_property
-    def _thresholds(self) -> list[Tensor | None]:
-        """The losses of the thresholds of every objective, as its members compare them."""
+    def thresholds(self, X: Float[Tensor, "n d"]) -> list[Tensor | None]:
+        """The losses of every objective's threshold, as its members compare them; none where they are out of reach.
+
+        They are if no row of X and no result may keep all of them: below them all is uncertainty, and points would
+        explore alone.
+        """
+        if all(goal.reference is None for goal in self.wanted):
+            return [None] * len(self.wanted)
         found: list[Tensor | None] = []
+        X = torch.cat([X, self.results], dim=-2)
+        log_p = X.new_zeros(len(X))
         for goal, own, posterior in zip(self.wanted, self.expected, self.goals, strict=True):
-            at = None if goal.reference is None else posterior.train_targets.new_tensor([goal.reference])
-            found.append(None if at is None else (at if own.near else posterior.way.inward(at))[0])
-        return found
+            if goal.reference is None:
+                found.append(None)
+                continue
+            at = posterior.train_targets.new_tensor([goal.reference])
+            level = (at if own.near else posterior.way.inward(at))[0]
+            found.append(level)
+            log_p = log_p + own.log_below(level, X)
+        likely = len(X) > 0 and float(log_p.amax()) >= math.log(PLAIN_TUNING.threshold_in_reach)
+        return found if likely else [None] * len(found)
 
     def _means(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n m"]:
         return torch.stack([own.loss(own.means(X)) for own in self.expected], dim=-1)
@@ -235,7 +248,7 @@ class Aim:
             expected, typical = self.losses(results), self.losses(X[self._likely(X)])
             draws = torch.stack([own.loss(y[0]) for own, y in zip(goals, drawn, strict=True)], dim=-1)
             fronts = [torch.cat([expected, y[holds[q]]]) for q, y in enumerate(draws)]
-            cells = Cells.beyond(fronts, self._reference(typical, expected), self.outward)
+            cells = Cells.beyond(fronts, self._reference(typical, expected, self.thresholds(X)), self.outward)
             return AimValue(given, None, cells, limits, share)
         own = goals[0]
         y = own.loss(drawn[0]).masked_fill(~holds, torch.inf)
@@ -244,7 +257,7 @@ class Aim:
         else:
             means = own.loss(own.means(X[self._likely(X)]))
             best = means.quantile(0.5) if len(self.results) else means.amin()
-        if (threshold := self._thresholds[0]) is not None:
+        if (threshold := self.thresholds(X)[0]) is not None:
             best = torch.minimum(best, threshold)
         best_f = own.reachable(torch.cat([best.expand(*y.shape[:-1], 1), y], dim=-1).amin(-1))
         opening = self.goals[0].cautious and not len(self.goals[0].train_targets) and not len(awaited)
@@ -282,7 +295,9 @@ class Aim:
         given = tuple(own for own, _ in found)
         return given, tuple(zip(limits, bounds, strict=True)), [y for _, y in found], holds
 
-    def _reference(self, typical: Float[Tensor, "n m"], expected: Float[Tensor, "r m"]) -> Float[Tensor, "m"]:
+    def _reference(
+        self, typical: Float[Tensor, "n m"], expected: Float[Tensor, "r m"], thresholds: list[Tensor | None]
+    ) -> Float[Tensor, "m"]:
         """The reference of several objectives, as a loss, found in the user's units."""
         outward = self.outward
         looked_at, results = (
@@ -294,7 +309,7 @@ class Aim:
             value if own.near else posterior.way.inward(value.reshape(1))[0]
             for value, own, posterior in zip(found, self.expected, self.goals, strict=True)
         ]
-        pairs = zip(inward, self._thresholds, strict=True)
+        pairs = zip(inward, thresholds, strict=True)
         return torch.stack([own if least is None else torch.minimum(own, least) for own, least in pairs])
 
 
@@ -326,12 +341,7 @@ class _Limited:
 
     def log_within(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n"]:
         """The logarithm of the probability that it holds."""
-        own = self.members
-        with single_thread():
-            mean, var = own.predict(X.cpu().numpy())
-        value, *_ = log_within(mean, var[:, None], ends=self.ends, noise_var=own.noise_var[:, None, None])
-        every = torch.from_numpy(value[:, 0] + np.log(own.weights)[:, None])
-        return torch.logsumexp(every, dim=0).to(X.device)
+        return self.members.log_between(self.ends, X, noisy=True)
 
 
 def _reach(posterior: TransferPosterior, n_awaited: int) -> float | None:

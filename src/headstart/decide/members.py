@@ -10,6 +10,7 @@ predictor, f(x) | f(P) = m + L e has mean m(x) + wᵀe with w = L⁻¹ cov(P, x)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self, TypeAlias
@@ -20,7 +21,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headstart.decide.acquisition import confidence_bound, log_closeness, log_improvement
+from headstart.decide.acquisition import confidence_bound, log_closeness, log_improvement, log_within
 from headstart.decide.surface import Backward, Surface, surface_of
 from headstart.gp.linalg import LEAST_VAR, cholesky, solve_lower
 from headstart.gp.threads import single_thread
@@ -145,6 +146,24 @@ class Members:
     def loss(self, values: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
         """What is to be small: the values themselves, or with a target how far they are from it in the user's units."""
         return values if self.near is None else self.near.loss(values)
+
+    def log_between(self, ends: tuple[float, float], X: Float[Tensor, "n d"], *, noisy: bool) -> Float[Tensor, "n"]:
+        """The logarithm of the probability that f, or a noisy result, is between the ends at each row of X."""
+        noise_var = self.noise_var[:, None, None] * noisy
+        with single_thread():
+            mean, var = self.predict(X.detach().cpu().numpy())
+        value, *_ = log_within(mean, var[:, None], ends=ends, noise_var=noise_var)
+        every = torch.from_numpy(value[:, 0] + np.log(self.weights)[:, None])
+        return torch.logsumexp(every, dim=0).to(X.device)
+
+    def log_below(self, level: Float[Tensor, ""], X: Float[Tensor, "n d"]) -> Float[Tensor, "n"]:
+        """The logarithm of the probability that the loss is below a level at each row of X."""
+        if self.near is not None:
+            low, high, _ = self.near.ends(level.reshape(1).cpu().numpy())
+            return self.log_between((float(low[0]), float(high[0])), X, noisy=False)
+        if bool(self.reachable(level) > level):
+            return X.new_full((len(X),), -torch.inf)
+        return self.log_between((-math.inf, float(level)), X, noisy=False)
 
     def log_improvement(
         self, mean: Array, var: Array, *, level: Float[Array, "*#b 1"], noise_var: Float[Array, "*#b 1"]

@@ -245,7 +245,7 @@ def further_gain(
         stated = torch.empty(0) if error_var is None else error_var[error_var > 0]
         known_var = float(stated.median()) if len(stated) else 0.0
         noise = float((noise_var * unit.square() + known_var).sqrt())
-        if goal.reference is not None:
+        if goal.reference is not None and aim.thresholds(points)[0] is not None:
             best = best.clamp_max(goal.reference)
         if len(points) == 1 and not shown and goal.target is None:
             gain = _of_one(posterior, points, best) * known.probability_within(points)[0]

@@ -23,6 +23,8 @@ def _read(*texts: str, **baseline: float) -> tuple[tuple[Goal, ...], tuple[Limit
         ("2 >= impurity", Limit("impurity", at_most=2)),
         ("impurity < -1.5e-3", Limit("impurity", at_most=-0.0015)),
         ("turnover >= 20", Limit("turnover", at_least=20)),
+        ("turnover at least 20", Limit("turnover", at_least=20)),
+        ("side product at most 2", Limit("side product", at_most=2)),
         ("20 <= turnover", Limit("turnover", at_least=20)),
         ("6.5 <= acid <= 7.5", Limit("acid", 7.5, 6.5)),
         ("7.5 >= acid >= 6.5", Limit("acid", 7.5, 6.5)),
@@ -64,6 +66,7 @@ def test_a_baseline_is_what_a_value_is_relative_to() -> None:
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
+        (["heat != 2"], "'heat != 2' says nothing about a result"),
         (["impurity"], "'impurity' says nothing about a result. Write 'impurity <= 2'"),
         (["impurity <= much"], "says nothing about a result"),
         (["heat <= 1.1 * basline"], "a number, or a multiple of baseline, beside each sign"),

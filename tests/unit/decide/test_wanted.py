@@ -86,6 +86,18 @@ def test_one_objective_improves_on_its_threshold_until_a_result_is_better() -> N
     assert torch.equal(suggest(far), suggest(found))
 
 
+@pytest.mark.parametrize("n", [3, 8])
+def test_thresholds_that_nothing_reaches_do_not_send_points_astray(n: int) -> None:
+    """Alone or together: the suggestion is that without them, and so is the volume's reference."""
+    one = known(Outcomes((Goal("cost"),)), n)
+    beyond = _wanting(one, Outcomes((Goal("cost", threshold=-50.0),)))
+    assert torch.equal(suggest(beyond), suggest(one))
+    assert further_gain(beyond, SEEN[:3]) == further_gain(one, SEEN[:3])
+    two = known(TWO, n)
+    usual = _reference(two)
+    assert _reference(_wanting(two, _two(-50.0, 0.2))) == pytest.approx(usual)
+
+
 # ── targets ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
