@@ -83,6 +83,16 @@ def test_known_errors_of_a_limited_quantity_are_read() -> None:
     assert errors.tolist() == pytest.approx([0.01] * 20)
 
 
+def test_a_table_that_knows_a_limited_quantity_alone_is_used_for_it() -> None:
+    """As one that knows a constraint alone; the first trial keeps the limit."""
+    rows = [{**t.params, "impurity": t.user_attrs["impurity"]} for t in past().trials]
+    sampler = make([pd.DataFrame(rows)], limits=["impurity <= 1"], objective="cost")
+    optuna.create_study(sampler=sampler).optimize(measured, n_trials=1)
+    assert isinstance(sampler.last, Suggested)
+    assert len(sampler.last.fitted.priors["impurity"].sources) == 1
+    assert not sampler.last.fitted.priors["0"].sources
+
+
 def test_of_an_objective_it_is_the_threshold() -> None:
     """By its metric's name or its number, in the direction of the study."""
 
