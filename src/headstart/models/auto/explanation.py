@@ -409,7 +409,9 @@ def _reason(found: SourceVerdict, trust: float, little: bool, target: str, resul
             turned = "Is one of them minimised and the other maximised? It is used turned round."
             return f"Where it is high {target} is low ({_sure(same.reversed)}). {turned}"
         case Verdict.UNRELATED:
-            return f"What it shows is not found in {target} ({_sure(same.unrelated)}): drop it."
+            of_use = found.gain > 0 or found.trials > 0
+            drop = "; what it helped may be chance, and dropping it costs little" if of_use else ": drop it"
+            return f"What it shows is not found in {target} ({_sure(same.unrelated)}){drop}."
         case Verdict.UNTESTED if trust >= _FULL_TRUST:
             return "It predicts itself well."
         case Verdict.UNTESTED:
