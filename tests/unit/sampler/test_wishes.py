@@ -156,6 +156,7 @@ def test_a_quantity_that_no_trial_sets_is_named_at_once(caplog: pytest.LogCaptur
         ({"limits": ["a <= 2 * baseline"], "baseline": {"b": 1}}, "baseline says nothing of 'a'"),
         ({"limits": ["a <= 2 * baseline"], "baseline": {"a": "1"}}, "baseline must give a number for 'a'"),
         ({"baseline": "last"}, "baseline must be the number of a trial"),
+        ({"baseline": -1}, "the number of a trial, from 0 on, or {name: value}, but it is -1"),
         ({"least_probability": 1.5}, "least_probability must be from 0 to below 1"),
     ],
 )
