@@ -209,12 +209,16 @@ class SourceFitter:
         known = {name: any_result(own) for name, own in measured.items()}
         for source in sources:
             if not known[source.name].any():
-                theirs = ", ".join(map(repr, (*source.objectives, *source.constraints)))
-                self.warn(
-                    f"{source.where} is left out: the study has {', '.join(map(repr, outcomes.names))}, the source "
+                theirs = ", ".join(map(repr, source.objectives))
+                why = (
+                    f"the study has {', '.join(map(repr, outcomes.names))}, the source "
                     f"{theirs or 'one objective without a name'}. Give both the same names, or name the source's "
                     "objectives in the order of the study's with objective=[...]."
                 )
+                if source.constraints and not theirs:
+                    keys = ", ".join(map(repr, source.constraints))
+                    why = f"it knows constraints alone, {keys}, and the study has none of them."
+                self.warn(f"{source.where} is left out: {why}")
         tasks = [task for task in sources if known[task.name].any()]
         if one:  # the alignment then turns the sign, and tells of rows without a result
             results = {task.name: measured[task.name][names[0]] for task in tasks}
@@ -302,8 +306,5 @@ def _require_decided(task: RawTask, goals: Sequence[Goal]) -> None:
 
 def _measured_by(task: RawTask, outcomes: Outcomes) -> dict[str, RawObjective]:
     """What the task knows of every outcome, by the study's names."""
-    limits = {f"{_CONSTRAINT}{key}": RawObjective(values) for key, values in task.constraints.items()} | {
-        **task.limited
-    }
-    own = {limit.name: limits[limit.name] for limit in outcomes.limits if limit.name in limits}
+    own = {limit.name: task.known[limit.name] for limit in outcomes.limits if limit.name in task.known}
     return of_goals(task, outcomes.goals) | own

@@ -34,9 +34,10 @@ class Wishes:
         names = {one.name for one in read}
         own = {name: at for name, at in error.items() if name in names} if isinstance(error, Mapping) else {}
         rest = {name: at for name, at in error.items() if name not in own} or None if own else error
-        number = isinstance(baseline, Integral) and not isinstance(baseline, bool)
+        number = isinstance(baseline, Integral) and not isinstance(baseline, bool) and baseline >= 0
         if not (baseline is None or number or isinstance(baseline, Mapping)):
-            raise InputError(f"baseline must be the number of a trial, or {{name: value}}, but it is {baseline!r}.")
+            what = "the number of a trial, from 0 on, or {name: value}"
+            raise InputError(f"baseline must be {what}, but it is {baseline!r}.")
         for name, value in baseline.items() if isinstance(baseline, Mapping) else ():
             if not isinstance(value, Real) or isinstance(value, bool) or not math.isfinite(value):
                 raise InputError(f"baseline must give a number for {name!r}, but it gives {value!r}.")

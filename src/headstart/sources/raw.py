@@ -105,9 +105,9 @@ class RawTask:
 
     @property
     def known(self) -> Mapping[str, RawObjective]:
-        """All that was measured: every objective and constraint."""
+        """All that was measured: every objective, constraint and limited quantity."""
         limits = {f"constraint {key}": RawObjective(values) for key, values in self.constraints.items()}
-        return {**self.results, **limits}
+        return {**self.results, **limits, **self.limited}
 
     @property
     def where(self) -> str:

@@ -54,7 +54,7 @@ def test_without_sources_an_explanation_says_so() -> None:
         study.optimize(bowl, n_trials=3)
         reasons = sampler.explain()
         assert str(reasons).startswith(why)
-        assert len(reasons.to_frame()) == 0
+        assert len(reasons.to_frame()[["source", "verdict", "gain", "share"]]) == 0
         assert why in reasons._repr_html_()
         assert "too early to say with 3" in str(sampler.explain(study).outlook)
     other = pd.DataFrame({"y": [0.1, 0.2, 0.3], "loss": [1.0, 2.0, 3.0]})
@@ -262,3 +262,19 @@ def test_noise_that_is_known_allows_a_repetition(results: Any, error: Any, repea
     fitted = adviser.fitter.fit(now)
     domain = adviser._domain(now, fitted.alignment.space).domain
     assert (adviser._avoided(domain, fitted.encode(study.trials)) is None) is repeats
+
+
+def test_of_a_table_with_a_constraint_alone_it_is_told_what_to_give(caplog: pytest.LogCaptureFixture) -> None:
+    """Its column is not offered for results, a wrong name of it is cited, and that nothing uses it is said."""
+    hot = pd.DataFrame({"x": [i / 10 for i in range(10)], "too hot": [i / 10 - 0.5 for i in range(10)]})
+    with pytest.raises(
+        InputError, match="one of 'x'; if it has none and knows 'too hot' alone, give the name they would"
+    ):
+        make([hot], objective=None, constraints={"heat": "too hot"})
+    with pytest.raises(InputError, match="has no column 'loss', and none of a constraint, 'to hot'"):
+        make([hot], constraints={"heat": "to hot"})
+    optuna.create_study(sampler=make([table(), hot], constraints={"heat": "too hot"})).optimize(bowl, n_trials=3)
+    left_out = [line for line in warned(caplog) if "is left out" in line]
+    assert left_out == [
+        "source 2 (DataFrame) is left out: it knows constraints alone, 'heat', and the study has none of them."
+    ]

@@ -83,6 +83,16 @@ def test_known_errors_of_a_limited_quantity_are_read() -> None:
     assert errors.tolist() == pytest.approx([0.01] * 20)
 
 
+def test_a_table_that_knows_a_limited_quantity_alone_is_used_for_it() -> None:
+    """As one that knows a constraint alone; the first trial keeps the limit."""
+    rows = [{**t.params, "impurity": t.user_attrs["impurity"]} for t in past().trials]
+    sampler = make([pd.DataFrame(rows)], limits=["impurity <= 1"], objective="cost")
+    optuna.create_study(sampler=sampler).optimize(measured, n_trials=1)
+    assert isinstance(sampler.last, Suggested)
+    assert len(sampler.last.fitted.priors["impurity"].sources) == 1
+    assert not sampler.last.fitted.priors["0"].sources
+
+
 def test_of_an_objective_it_is_the_threshold() -> None:
     """By its metric's name or its number, in the direction of the study."""
 
@@ -146,6 +156,7 @@ def test_a_quantity_that_no_trial_sets_is_named_at_once(caplog: pytest.LogCaptur
         ({"limits": ["a <= 2 * baseline"], "baseline": {"b": 1}}, "baseline says nothing of 'a'"),
         ({"limits": ["a <= 2 * baseline"], "baseline": {"a": "1"}}, "baseline must give a number for 'a'"),
         ({"baseline": "last"}, "baseline must be the number of a trial"),
+        ({"baseline": -1}, "the number of a trial, from 0 on, or {name: value}, but it is -1"),
         ({"least_probability": 1.5}, "least_probability must be from 0 to below 1"),
     ],
 )

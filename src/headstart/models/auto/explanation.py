@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -209,25 +209,22 @@ class Explanation:
 
         asked = [] if self.shares is None else self.shares.tolist()
         latest = asked[-1] if asked else [math.nan] * len(self.sources)
-        rows = [
-            {
-                "source": source.name,
-                "rows": source.rows,
-                "verdict": str(source.verdict),
-                "reason": source.explained,
-                "related": source.relation.same,
-                "unrelated": source.relation.unrelated,
-                "upside_down": source.relation.reversed,
-                "gain": source.gain,
-                "trials": source.trials,
-                "weight": source.weight,
-                "weight_sd": source.weight_sd,
-                "informative": source.informative,
-                "share": share,
-            }
-            for source, share in zip(self.sources, latest, strict=False)
-        ]
-        frame = pd.DataFrame(rows)
+        columns: dict[str, Callable[[SourceVerdict], Any]] = {
+            "source": lambda own: own.name,
+            "rows": lambda own: own.rows,
+            "verdict": lambda own: str(own.verdict),
+            "reason": lambda own: own.explained,
+            "related": lambda own: own.relation.same,
+            "unrelated": lambda own: own.relation.unrelated,
+            "upside_down": lambda own: own.relation.reversed,
+            "gain": lambda own: own.gain,
+            "trials": lambda own: own.trials,
+            "weight": lambda own: own.weight,
+            "weight_sd": lambda own: own.weight_sd,
+            "informative": lambda own: own.informative,
+        }
+        found = {name: [of(source) for source in self.sources] for name, of in columns.items()}
+        frame = pd.DataFrame(found | {"share": latest[: len(self.sources)]})
         frame.attrs["observations"] = self.n_observations
         frame.attrs["believed"] = dict(self.candidates)
         return frame
@@ -412,7 +409,9 @@ def _reason(found: SourceVerdict, trust: float, little: bool, target: str, resul
             turned = "Is one of them minimised and the other maximised? It is used turned round."
             return f"Where it is high {target} is low ({_sure(same.reversed)}). {turned}"
         case Verdict.UNRELATED:
-            return f"What it shows is not found in {target} ({_sure(same.unrelated)}): drop it."
+            of_use = found.gain > 0 or found.trials > 0
+            drop = "; what it helped may be chance, and dropping it costs little" if of_use else ": drop it"
+            return f"What it shows is not found in {target} ({_sure(same.unrelated)}){drop}."
         case Verdict.UNTESTED if trust >= _FULL_TRUST:
             return "It predicts itself well."
         case Verdict.UNTESTED:

@@ -80,7 +80,8 @@ def relations(
 
     Args:
         alone: The sources, each on its own.
-        target: The target behind its output map; without results the probabilities are those before any.
+        target: The target behind its output map; without two that differ the probabilities
+            are those before any.
         agreement: How the sources predict each other, if they are to share what is found.
 
     Returns:
@@ -89,7 +90,7 @@ def relations(
     if target.batch is not None:  # a row alone in its batch says nothing
         _, place, counts = target.batch.unique(return_inverse=True, return_counts=True)
         target = target.rows((counts[place] > 1).nonzero()[:, 0])
-    if target.n < 2:
+    if target.n < 2 or bool((target.y == target.y[0]).all()):  # equal results show no shape, whichever they are
         return [PRIOR] * len(alone.sources)
     target = representative(target, _MOST_ROWS)
     inward = alone.units.completed(target).inward(target)

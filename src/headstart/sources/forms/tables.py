@@ -93,7 +93,7 @@ def _objectives(
     """The columns of the objectives by their names: every one of a table of trials, the wanted ones of another.
 
     ``metrics`` are the columns of results in a table of trials, by number or metric. There are none where a table
-    knows constraints alone.
+    knows constraints or limited quantities alone.
     """
     every = list(frame.columns)
     if metrics:
@@ -103,13 +103,22 @@ def _objectives(
             next((w for w in wanted.objectives if w == column), name): column for name, column in metrics.items()
         }
         return {**renamed, **others}, ()
-    there = ", ".join(map(repr, every))
+    limited = {at for name in wanted.limited for at in (name, f"{_ATTRIBUTE}{name}")}
+    bounded = ({*wanted.constraints.values()} | limited) & {*every}
     if not wanted.objectives:
-        raise InputError(f"{origin}: which column holds the results is not said. Give objective='...', one of {there}.")
+        there = ", ".join(repr(column) for column in every if column not in bounded)
+        named = f"{origin}: which column holds the results is not said. Give objective='...', one of {there}"
+        alone = (
+            f"; if it has none and knows {', '.join(map(repr, sorted(bounded)))} alone, give the name they would have"
+        )
+        raise InputError(f"{named}{alone if bounded else ''}.")
     found = {objective: objective for objective in wanted.objectives if objective in every}
     lacking = [objective for objective in wanted.objectives if objective not in every]
-    if lacking and (wanted.of_this_one or not (found or {*wanted.constraints.values()} & {*every})):
-        raise InputError(f"{origin} has no column {lacking[0]!r}. There {'are' if len(every) > 1 else 'is'} {there}.")
+    if lacking and (wanted.of_this_one or not (found or bounded)):
+        there = ", ".join(map(repr, every))
+        nor = "".join(f", and none of a constraint, {column!r}" for column in wanted.constraints.values())
+        has = f"{origin} has no column {lacking[0]!r}{nor}."
+        raise InputError(f"{has} There {'are' if len(every) > 1 else 'is'} {there}.")
     return found, () if found else tuple(f"it has no column {objective!r}" for objective in lacking)
 
 

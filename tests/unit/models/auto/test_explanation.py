@@ -194,6 +194,15 @@ def test_one_surprise_does_not_turn_a_verdict(prior: AutoPrior) -> None:
             assert other in (Verdict.UNRELATED, Verdict.UNKNOWN)
 
 
+@pytest.mark.parametrize("n", [2, 7])
+def test_equal_results_show_nothing(prior: AutoPrior, n: int) -> None:
+    """Seven trials on a plateau are no contrast: no source is called anything for them."""
+    told = explain(prior, Dataset(points(n, seed=10), torch.full((n,), 3.0, dtype=torch.float64)))
+    before = judged(prior, Dataset.empty(2))
+    assert [s.relation for s in told.sources] == [relation for _, relation in before]
+    assert {s.verdict for s in told.sources} == {Verdict.UNKNOWN, Verdict.IGNORED}
+
+
 def _found(verdict: Verdict, relation: SourceRelation, gain: float, trials: float, rows: int = 20) -> SourceVerdict:
     unusable = WhyUnusable.LITTLE if verdict is Verdict.IGNORED else None
     return SourceVerdict("it", rows, verdict, "", 1.0, 0.1, unusable, relation, gain, trials, 0.3, 0.2, ((0, 0.3),))
@@ -205,7 +214,7 @@ def _found(verdict: Verdict, relation: SourceRelation, gain: float, trials: floa
         (Verdict.RELATED, SourceRelation(0.97, 0.02, 0.01), "It shows what the target shows (97 % sure)"),
         (Verdict.RELATED, SourceRelation(0.9999, 0.0, 0.0001), "(more than 99 % sure)"),
         (Verdict.REVERSED, SourceRelation(0.01, 0.02, 0.97), "Where it is high the target is low (97 % sure)"),
-        (Verdict.UNRELATED, SourceRelation(0.01, 0.97, 0.02), "not found in the target (97 % sure): drop it"),
+        (Verdict.UNRELATED, SourceRelation(0.01, 0.97, 0.02), "not found in the target (97 % sure)"),
         (Verdict.UNKNOWN, SourceRelation(0.5, 0.3, 0.2), "it is 50% related, 30% unrelated, 20% upside down"),
     ],
 )
@@ -217,6 +226,8 @@ def test_a_sentence_says_what_its_numbers_say(verdict: Verdict, relation: Source
             told = _reason(found, 1.0, False, "the target", 9)
             assert reason in told
             assert ("so do others" in told) == (verdict is Verdict.RELATED and gain <= 0 and trials <= 0)
+            if verdict is Verdict.UNRELATED:
+                assert ("may be chance" if gain > 0 or trials > 0 else "): drop it.") in told
             if gain or trials:
                 assert come in found.without
                 assert when in found.without
