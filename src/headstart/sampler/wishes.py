@@ -34,7 +34,7 @@ class Wishes:
         names = {one.name for one in read}
         own = {name: at for name, at in error.items() if name in names} if isinstance(error, Mapping) else {}
         rest = {name: at for name, at in error.items() if name not in own} or None if own else error
-        number = isinstance(baseline, Integral) and not isinstance(baseline, bool) and baseline >= 0
+        number = isinstance(baseline, Integral) and not isinstance(baseline, bool) and int(baseline) >= 0
         if not (baseline is None or number or isinstance(baseline, Mapping)):
             what = "the number of a trial, from 0 on, or {name: value}"
             raise InputError(f"baseline must be {what}, but it is {baseline!r}.")

@@ -294,6 +294,8 @@ def bounds_of(column: ResultColumn) -> str:
     outcome = column.outcome
     plain = isinstance(outcome, Goal) and outcome.target is None and outcome.threshold is None
     way = f"as {'low' if outcome.sign > 0 else 'high'} as possible" if plain else column.aim
+    if plain and (outcome.low is None or outcome.high is None):
+        return way  # there is no number that a unit could belong to
     ends = "" if outcome.low is None or outcome.high is None else f", {outcome.low:g} … {outcome.high:g}"
     return f"{way}{ends} {column.unit}".rstrip()
 
