@@ -27,9 +27,9 @@ from headstart.models.fitcache import fit_key
 from headstart.models.learning import LearnContext
 from headstart.models.model import Prior, TransferModel
 from headstart.models.outcomes import OutcomePosteriors, OutcomePriors
+from headstart.sampler.limits import StudyLimits
 from headstart.sampler.space import OrderedChoices, SourceSpace, StudySnapshot
 from headstart.sampler.trials import EncodedTrials, encode_trials
-from headstart.sampler.wishes import Wishes
 from headstart.sources.alignment import Alignment, align, any_result, split, turned_round, with_outliers
 from headstart.sources.forms.naming import ErrorNames, errors_of_trials, limited_of_trials
 from headstart.sources.forms.studies import is_same_study
@@ -120,7 +120,7 @@ class SourceFitter:
     listed: RawTask | None = None  # settings to try, whose parameters are then all there are
     errors: ErrorNames = field(default_factory=ErrorNames)
     categories: frozenset[str] = frozenset()  # parameters whose choices are not ordered, even if they are numbers
-    wishes: Wishes = field(default_factory=Wishes)
+    study_limits: StudyLimits = field(default_factory=StudyLimits)
     _of_study: dict[str, tuple[tuple[RawTask, ...], SourceSpace]] = field(default_factory=dict)  # by its name
     _latest: tuple[Any, StudyPriors] | None = None
     _priors: OrderedDict[str, Prior] = field(default_factory=OrderedDict)  # the latest by the content of their data
@@ -203,8 +203,8 @@ class SourceFitter:
     ) -> StudyPriors:
         one, names = len(outcomes.names) == 1, outcomes.names[: len(outcomes.goals)]
         errors = tuple(self.errors.of_objective(n, i, len(names), "The study") for i, n in enumerate(names))
-        errors = tuple(own or self.wishes.errors.get(n) for n, own in zip(names, errors, strict=True))
-        errors = (*errors, *(self.wishes.errors.get(limit.name) for limit in outcomes.limits))
+        errors = tuple(own or self.study_limits.errors.get(n) for n, own in zip(names, errors, strict=True))
+        errors = (*errors, *(self.study_limits.errors.get(limit.name) for limit in outcomes.limits))
         measured = {task.name: _measured_by(task, outcomes) for task in sources}
         known = {name: any_result(own) for name, own in measured.items()}
         for source in sources:
@@ -252,7 +252,7 @@ class SourceFitter:
         known = [constraints_of(trial) for trial in finished] if finished else [task.constraints for task in sources]
         limits = sorted({f"{_CONSTRAINT}{key}" for own in known for key in own})
         constraints = tuple(Limit(name, at_most=0.0) for name in limits)
-        return self.wishes.outcomes(_goals_of(study), constraints, finished, self.warn)
+        return self.study_limits.outcomes(_goals_of(study), constraints, finished, self.warn)
 
     def _learn(self, sources: Sequence[Dataset]) -> Prior:
         """The model's prior, or a plain process if it needs sources and there are none; every process has the same."""

@@ -27,10 +27,10 @@ from headstart.models.learning import LearnContext, require_n_jobs
 from headstart.models.model import TransferModel
 from headstart.sampler.adviser import Adviser, SamplerLog, logger
 from headstart.sampler.explanation import StudyExplanation, Suggested
+from headstart.sampler.limits import StudyLimits
 from headstart.sampler.outcomes import SourceFitter
 from headstart.sampler.settings import SettingConstraints
 from headstart.sampler.space import OrderedChoices
-from headstart.sampler.wishes import Wishes
 from headstart.sources.forms.naming import ErrorNames
 from headstart.sources.optuna_api import write_constraints
 from headstart.sources.past import read_sources
@@ -139,7 +139,7 @@ class TransferSampler(BaseSampler):
         names = frozenset(categories)
         ordered = None if space is None else {n: OrderedChoices.of(n, own, names) for n, own in space.items()}
         settings.require(ordered)
-        wishes, error = Wishes.of(limits, baseline, least_probability, error)
+        study_limits, error = StudyLimits.of(limits, baseline, least_probability, error)
         errors = ErrorNames.of(error)
         found = read_sources(
             () if sources is None else sources,
@@ -148,7 +148,7 @@ class TransferSampler(BaseSampler):
             rename=rename,
             error=error,
             constraints=constraints,
-            limited=wishes.quantities,
+            limited=study_limits.quantities,
         )
         known = (own for task in found for own in (task.error, *(o.error for o in task.objectives.values())))
         if found and errors.every and all(own is None for own in known):
@@ -168,7 +168,7 @@ class TransferSampler(BaseSampler):
             listed=settings.candidates.task if settings.candidates else None,
             errors=errors,
             categories=names,
-            wishes=wishes,
+            study_limits=study_limits,
         )
         fitter.require_common_ground()
         entropy = _fresh_entropy() if seed is None else int(seed)

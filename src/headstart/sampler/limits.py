@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class StudyLimits:
     """Limits, thresholds and targets; ``errors`` are the user attributes with the errors of limited quantities."""
 
     requirements: tuple[Requirement | Limit, ...] = ()
