@@ -57,8 +57,10 @@ from headstart.decide.value import AimValue, Limits
 from headstart.errors import InputError
 from headstart.gp.fit import generator_from
 from headstart.gp.threads import single_thread
+from headstart.models.mixture import Predictor
 from headstart.models.outcomes import OutcomePosteriors
 from headstart.models.posterior import TransferPosterior
+from headstart.models.refits import in_batch_of
 from headstart.tuning import AUTO_TUNING, PLAIN_TUNING
 
 Filter: TypeAlias = Callable[[Float[Tensor, "n d"]], Bool[Tensor, "n"]]
@@ -133,7 +135,7 @@ class Aim:
     def expected(self) -> tuple[Members, ...]:
         """The members of every objective's predictor."""
         return tuple(
-            Members.of(goal.predictor, goal.floor)
+            Members.of(_compared(goal.predictor), goal.floor)
             if own.target is None
             else Members.of(goal.predictor, near=Nearness(own.target, goal.way))
             for goal, own in zip(self.goals, self.wanted, strict=True)
@@ -342,6 +344,17 @@ class _Limited:
     def log_within(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n"]:
         """The logarithm of the probability that it holds."""
         return self.members.log_between(self.ends, X, noisy=True)
+
+
+def _compared(predictor: Predictor) -> Predictor:
+    """The predictor with the batch of its best result as the present one, where results are in batches.
+
+    An improvement is a difference from the best result, whose level is then known: the shift of the present batch,
+    which is part of both, makes neither of them uncertain.
+    """
+    if not len(predictor.X):
+        return predictor
+    return in_batch_of(predictor, int(predictor.predict_marginal(predictor.X)[0].argmin()))
 
 
 def _reach(posterior: TransferPosterior, n_awaited: int) -> float | None:

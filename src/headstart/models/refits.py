@@ -26,6 +26,7 @@ from headstart.gp.hyperparameters import OFFSET_VAR
 from headstart.gp.linalg import solve_lower
 from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.chain.layer import Layer
+from headstart.models.mixture import Mixture, Predictor
 from headstart.models.posterior import TransferPosterior
 from headstart.tuning import PLAIN_TUNING
 
@@ -116,6 +117,27 @@ def fitted_on_representative_rows(fit: Callable[[Dataset], TransferPosterior], t
     assert isinstance(layer, Layer)
     all_rows = layer.with_observations(posterior.units.inward(target))
     return TransferPosterior(with_its_offset(all_rows), posterior._outcome, target.y, posterior.warp)
+
+
+def in_batch_of(predictor: Predictor, row: int) -> Predictor:
+    """The predictor of a single problem with the batch of a row as the present one.
+
+    With S the covariance of the shifts against the present batch, that against the batch of row r is
+    S_ij − S_ir − S_rj + S_rr. Differences between points stay what they are (docs/models.md, batches).
+    """
+    if isinstance(predictor, Mixture):
+        return replace(predictor, members=tuple(in_batch_of(member, row) for member in predictor.members))
+    if not isinstance(predictor, Layer) or predictor.shifts is None:
+        return predictor
+    S, y = predictor.shifts, predictor.at.mean + predictor.params.offset + (predictor.L @ predictor.z)
+    if not bool(S[row, row] > 0):
+        return predictor
+    none = predictor.noise[:0]
+    empty = replace(predictor, at=predictor.at.rows(slice(0)), L=predictor.L[:0, :0], z=none, noise=none, shifts=None)
+    S = S - S[row] - S[:, row].unsqueeze(-1) + S[row, row]
+    return with_its_offset(
+        empty.observing(predictor.X, y, at=predictor.at, noise_var=predictor.noise, shifts=S)
+    )
 
 
 def with_its_offset(layer: Layer) -> Layer:
