@@ -23,7 +23,6 @@ from headstart import AUTO, FAMILY, GPBO, SHGP, ChainParams, Dataset, GPParams
 from headstart.gp.hyperparameters import OFFSET_VAR
 from headstart.models.auto.scores import scores_of
 from headstart.models.chain.layer import Layer
-from headstart.models.refits import with_its_offset
 
 SINGLE = ("GPBO", "MHGP", "SHGP", "BHGP", "STAR", "SCAML", "AUTO")  # models that train a task at a time
 
@@ -190,13 +189,13 @@ def test_the_offset_of_a_layer_moves_to_the_level_of_today() -> None:
         task = Dataset(X, y, batch=[0.0] * 4 + [1.0] * 4, present=present)
         layer = GPBO.at(ChainParams((p,)), target=task).predictor
         assert isinstance(layer, Layer)
-        mean, var = with_its_offset(layer).predict_marginal(X[:1])
+        mean, var = layer.with_its_offset().predict_marginal(X[:1])
         assert mean.item() == pytest.approx(level, abs=0.02)
         assert var.item() < 0.01
     tomorrow = Dataset(X, y, batch=[0.0] * 4 + [1.0] * 4, present=2.0)
     layer = GPBO.at(ChainParams((p,)), target=tomorrow).predictor
     assert isinstance(layer, Layer)
-    _, var, level_var = with_its_offset(layer).predict_with_level(X[:1], tensor(OFFSET_VAR))
+    _, var, level_var = layer.with_its_offset().predict_with_level(X[:1], tensor(OFFSET_VAR))
     assert 1.0 < (var + level_var).item() < 1.6  # τ² (1 + 1/2), a little less as the offset has a prior
 
 

@@ -57,10 +57,9 @@ from headstart.decide.value import AimValue, Limits
 from headstart.errors import InputError
 from headstart.gp.fit import generator_from
 from headstart.gp.threads import single_thread
-from headstart.models.mixture import Predictor
+from headstart.models.mixture import Predictor, in_batch_of
 from headstart.models.outcomes import OutcomePosteriors
 from headstart.models.posterior import TransferPosterior
-from headstart.models.refits import in_batch_of
 from headstart.tuning import AUTO_TUNING, PLAIN_TUNING
 
 Filter: TypeAlias = Callable[[Float[Tensor, "n d"]], Bool[Tensor, "n"]]

@@ -117,3 +117,12 @@ def components(predictor: Any) -> list[tuple[Any, Float[Tensor, "*b"] | None]]:
         for part, share in components(member):
             found.append((part, weight if share is None else weight * share))
     return found
+
+
+def in_batch_of(predictor: Predictor, row: int) -> Predictor:
+    """The predictor of a single problem with the batch of a row as the present one (``Layer.in_batch_of``)."""
+    if isinstance(predictor, Layer):
+        return predictor.in_batch_of(row)
+    if isinstance(predictor, Mixture):
+        return replace(predictor, members=tuple(in_batch_of(member, row) for member in predictor.members))
+    return predictor

@@ -122,14 +122,15 @@ def measurement(predictor: Any, X: Float[Tensor, "*b m d"], doubt: Doubt | None,
         if sources and X.shape[:-2] == member.batch_shape:
             which = tuple(map(id, sources))
             at = asked[which] = asked.get(which) or sources_at(sources, X)
-        if doubt is not None and isinstance(member, Layer):
-            mean, var, level_var = member.predict_with_level(at, doubt.level_var)
-            var = var + level_var
-        else:
-            mean, var = member.predict_marginal(at)
-        means.append(mean)
-        sds.append((var + noise * member.noise_var.unsqueeze(-1)).sqrt())
-        weights.append(torch.ones_like(mean[..., 0]) if weight is None else weight)
+        for one, share in member.over_sizes_of_shifts() if doubt and isinstance(member, Layer) else [(member, 1.0)]:
+            if doubt is not None and isinstance(one, Layer):
+                mean, var, level_var = one.predict_with_level(at, doubt.level_var)
+                var = var + level_var
+            else:
+                mean, var = one.predict_marginal(at)
+            means.append(mean)
+            sds.append((var + noise * one.noise_var.unsqueeze(-1)).sqrt())
+            weights.append(share * (torch.ones_like(mean[..., 0]) if weight is None else weight))
     every = NormalMixture(torch.stack(means, -1), torch.stack(sds, -1), torch.stack(weights, -1).unsqueeze(-2))
     return every if doubt is None else every.with_unknown_scale(doubt.freedom)
 

@@ -5,10 +5,7 @@ are those of the first ``refit_size(n)`` results, four sizes in every doubling, 
 appended to the factor, O(n²): docs/models.md, long targets.
 
 Of a long target hyperparameters are found from representative rows, for an evaluation costs their cube, and the layer
-then observes all rows. The offset is that of a fit to all rows: offset ~ N(c, OFFSET_VAR) with c the mean of the
-residuals, so that with z = L⁻¹ (y − m − c) and e = L⁻¹ 1
-
-    offset = c + e·z / (e·e + 1/OFFSET_VAR)
+then observes all rows, with the offset of a fit to all of them (``Layer.with_its_offset``).
 """
 
 from __future__ import annotations
@@ -17,16 +14,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-import torch
-
 from headstart.data.dataset import Dataset
 from headstart.data.thinning import representative
 from headstart.gp.fit import FitOptions, Seed
-from headstart.gp.hyperparameters import OFFSET_VAR
-from headstart.gp.linalg import solve_lower
 from headstart.models.chain.beliefs import BeliefsAt
 from headstart.models.chain.layer import Layer
-from headstart.models.mixture import Mixture, Predictor
 from headstart.models.posterior import TransferPosterior
 from headstart.tuning import PLAIN_TUNING
 
@@ -98,7 +90,7 @@ def with_appended_rows(posterior: TransferPosterior, target: Dataset, at: Belief
     new = inward.rows(slice(seen, None))
     if target.has_shifts:
         further = layer.below.at(new.X) if at is None else layer.below.weigh(at)
-        again = with_its_offset(layer.with_observations(inward, at=layer.at.joined(further)))
+        again = layer.with_observations(inward, at=layer.at.joined(further)).with_its_offset()
         return TransferPosterior(again, posterior._outcome, target.y, posterior.warp)
     noise = None if new.error_var is None else layer.params.noise_var.unsqueeze(-1) + new.error_var
     located = None if at is None else layer.below.weigh(at)
@@ -116,35 +108,4 @@ def fitted_on_representative_rows(fit: Callable[[Dataset], TransferPosterior], t
     layer = posterior.predictor
     assert isinstance(layer, Layer)
     all_rows = layer.with_observations(posterior.units.inward(target))
-    return TransferPosterior(with_its_offset(all_rows), posterior._outcome, target.y, posterior.warp)
-
-
-def in_batch_of(predictor: Predictor, row: int) -> Predictor:
-    """The predictor of a single problem with the batch of a row as the present one.
-
-    With S the covariance of the shifts against the present batch, that against the batch of row r is
-    S_ij − S_ir − S_rj + S_rr. Differences between points stay what they are (docs/models.md, batches).
-    """
-    if isinstance(predictor, Mixture):
-        return replace(predictor, members=tuple(in_batch_of(member, row) for member in predictor.members))
-    if not isinstance(predictor, Layer) or predictor.shifts is None:
-        return predictor
-    S, y = predictor.shifts, predictor.at.mean + predictor.params.offset + (predictor.L @ predictor.z)
-    if not bool(S[row, row] > 0):
-        return predictor
-    none = predictor.noise[:0]
-    empty = replace(predictor, at=predictor.at.rows(slice(0)), L=predictor.L[:0, :0], z=none, noise=none, shifts=None)
-    S = S - S[row] - S[:, row].unsqueeze(-1) + S[row, row]
-    return with_its_offset(
-        empty.observing(predictor.X, y, at=predictor.at, noise_var=predictor.noise, shifts=S)
-    )
-
-
-def with_its_offset(layer: Layer) -> Layer:
-    """The layer with the posterior mean of its offset, given all that it has observed."""
-    e = solve_lower(layer.L, torch.ones_like(layer.L[..., :1])).squeeze(-1)
-    left = (layer.L @ layer.z.unsqueeze(-1)).squeeze(-1).mean(-1)  # c − offset
-    z = layer.z - left.unsqueeze(-1) * e
-    moved = left + (e * z).sum(-1) / (e.square().sum(-1) + 1 / OFFSET_VAR)
-    params = replace(layer.params, offset=layer.params.offset + moved)
-    return replace(layer, params=params, z=layer.z - moved.unsqueeze(-1) * e)
+    return TransferPosterior(all_rows.with_its_offset(), posterior._outcome, target.y, posterior.warp)

@@ -141,6 +141,7 @@ class SinglePrior(Prior):
         if model.fit.draws and target.n <= PLAIN_TUNING.draws_up_to_results:
             # a mixture over what the hyperparameters may be, the most probable ones first
             points, weights = draws_around(found.evidence, found.theta, model.fit.draws, generator)
+            layer = replace(layer, shift_log_sd=None)  # drawn, too
             others = (layer.with_observations(inward, found.as_params(point), layer.at) for point in points[1:])
             predictor = Mixture((layer, *others), weights.reshape(*target.batch_shape, -1))
         params = rescaled(ChainParams((layer.params,)), units.scale, units.offset)

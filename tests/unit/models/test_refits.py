@@ -21,7 +21,7 @@ from headstart.gp.lbfgs import Minimization
 from headstart.models.auto.explanation import auto_only
 from headstart.models.auto.scores import REFITS, scores_of
 from headstart.models.chain.layer import Layer
-from headstart.models.refits import TargetCache, refit_size, with_appended_rows, with_its_offset
+from headstart.models.refits import TargetCache, refit_size, with_appended_rows
 from headstart.tuning import PLAIN_TUNING
 
 EVERY, FITTED_ON = PLAIN_TUNING.refit_every_result_up_to, PLAIN_TUNING.refit_rows
@@ -78,7 +78,7 @@ def test_the_offset_is_that_of_a_fit_to_all_rows() -> None:
     moved = replace(layer.params, offset=layer.params.offset + 3.0)
     y = layer.at.mean + layer.params.offset.unsqueeze(-1) + layer.L @ layer.z
     other = layer.with_observations(Dataset(layer.X, y), moved)
-    found = with_its_offset(other)
+    found = other.with_its_offset()
     torch.testing.assert_close(found.params.offset, layer.params.offset, rtol=0, atol=1e-10)
     torch.testing.assert_close(found.z, layer.z, rtol=0, atol=1e-9)
 

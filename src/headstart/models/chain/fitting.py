@@ -52,7 +52,8 @@ def fit_layer(below: Beliefs, task: Dataset, spec: LevelSpec) -> tuple[Layer, Fi
 def level_layer(below: Beliefs, params: GPParams, task: Dataset, spec: LevelSpec, at: BeliefsAt | None = None) -> Layer:
     """The layer of a task at the hyperparameters that ``fit_level`` found; ``at`` are the beliefs at its rows."""
     if task.n <= PLAIN_TUNING.every_row_up_to:
-        return Layer.observe(below, params, task, kernel=spec.kernel, propagation=spec.propagation, at=at)
+        layer = Layer.observe(below, params, task, kernel=spec.kernel, propagation=spec.propagation, at=at)
+        return replace(layer, shift_log_sd=torch.full_like(params.offset, PLAIN_TUNING.batch_var_spread))
     offset_var = torch.full_like(params.offset, OFFSET_VAR) if spec.units is OutputUnits.SHARED else None
     return source_layer(below, params, task, spec, offset_var)
 

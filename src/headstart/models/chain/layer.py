@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -10,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headstart.data.dataset import Dataset
-from headstart.gp.hyperparameters import GPParams
+from headstart.gp.hyperparameters import OFFSET_VAR, GPParams
 from headstart.gp.kernels import Kernel
 from headstart.gp.linalg import append_rows, broadcast_shapes, cholesky, fold, solve_lower, solve_upper, unfold
 from headstart.models.chain.beliefs import (
@@ -60,6 +61,7 @@ class Layer:
     z: Float[Tensor, "*c n"]
     noise: Float[Tensor, "*b n"]  # the variance of every observation's own noise
     shifts: Float[Tensor, "*b _ _"] | None = None  # the covariance of the shifts of the first observations
+    shift_log_sd: Float[Tensor, "*b"] | None = None  # of the prior of log batch_var; None where it is not in doubt
 
     @classmethod
     def observe(
@@ -84,7 +86,8 @@ class Layer:
     def with_observations(self, task: Dataset, params: GPParams | None = None, at: BeliefsAt | None = None) -> Layer:
         """The layer, at other hyperparameters if given, with these observations in place of its own."""
         params = self.params if params is None else params
-        return Layer.observe(self.below, params, task, kernel=self.kernel, propagation=self.propagation, at=at)
+        again = Layer.observe(self.below, params, task, kernel=self.kernel, propagation=self.propagation, at=at)
+        return replace(again, shift_log_sd=self.shift_log_sd)
 
     @property
     def X(self) -> Float[Tensor, "*b n d"]:
@@ -212,6 +215,58 @@ class Layer:
         known = w.square().sum((-2, -1)) + 1 / before
         level_var = (left.square() / known.unsqueeze(-1)).expand(mean.shape)
         return mean, self._var(at, v).expand(mean.shape), level_var
+
+    def with_its_offset(self) -> Layer:
+        """The layer with the posterior mean of its offset, given all that it has observed.
+
+        The offset is N(c, OFFSET_VAR), c the mean of the residuals. With z = L⁻¹ (y − m − c) and e = L⁻¹ 1
+
+            offset = c + e·z / (e·e + 1/OFFSET_VAR)
+        """
+        e = solve_lower(self.L, torch.ones_like(self.L[..., :1])).squeeze(-1)
+        left = (self.L @ self.z.unsqueeze(-1)).squeeze(-1).mean(-1)  # c − offset
+        z = self.z - left.unsqueeze(-1) * e
+        moved = left + (e * z).sum(-1) / (e.square().sum(-1) + 1 / OFFSET_VAR)
+        params = replace(self.params, offset=self.params.offset + moved)
+        return replace(self, params=params, z=self.z - moved.unsqueeze(-1) * e)
+
+    def _with_shifts(self, S: Float[Tensor, "*b _ _"]) -> Layer:
+        """The layer with another covariance of the shifts of its first observations, and its own offset then."""
+        P, k = self.gain_cov(self.at, self.at) + torch.diag_embed(self.noise), S.shape[-1]
+        P[..., :k, :k] += S
+        L = cholesky(P, of="The covariance of the observations")
+        z = solve_lower(L, self.L @ self.z.unsqueeze(-1)).squeeze(-1)
+        return replace(self, L=L, z=z, shifts=S).with_its_offset()
+
+    def in_batch_of(self, row: int) -> Layer:
+        """The layer of a single problem with the batch of one of its observations as the present one.
+
+        With S the covariance of the shifts against the present batch, that against the batch of row r is
+        S_ij − S_ir − S_rj + S_rr. Differences between points stay what they are (docs/models.md, batches).
+        """
+        S = self.shifts
+        if S is None or row >= len(S) or not bool(S[row, row] > 0):
+            return self
+        return self._with_shifts(S - S[row] - S[:, row].unsqueeze(-1) + S[row, row])
+
+    def over_sizes_of_shifts(self) -> list[tuple[Layer, float]]:
+        """The layer at several variances of the shifts, with weights: what log batch_var may be as well, if in doubt.
+
+        log batch_var is normal around the fitted value, with the variance 1/(1/sd² + I): sd is that of its prior,
+        I = ½ tr (K⁻¹ S)² the information in the results. Three nodes of Gauss and Hermite stand for it.
+        """
+        if self.shifts is None or self.shift_log_sd is None or not bool(self.shifts.any()):
+            return [(self, 1.0)]
+        k = self.shifts.shape[-1]
+        inner = solve_lower(self.L[..., :k, :k], solve_lower(self.L[..., :k, :k], self.shifts).mT)
+        information = 0.5 * inner.square().sum((-2, -1))
+        sd = (self.shift_log_sd.square().reciprocal() + information).rsqrt()[..., None, None]
+        factor = (math.sqrt(3) * sd).exp()
+        return [
+            (self, 2 / 3),
+            (self._with_shifts(self.shifts * factor), 1 / 6),
+            (self._with_shifts(self.shifts / factor), 1 / 6),
+        ]
 
     def leave_one_out(self, y: Float[Tensor, "*b n"]) -> tuple[Float[Tensor, "*b n"], Float[Tensor, "*b n"]]:
         """Mean and variance of every observation from the others (Rasmussen and Williams 2006, section 5.4.2)."""

@@ -20,7 +20,7 @@ from headstart.models.learning import LearnContext
 from headstart.models.model import Prior, TransferModel
 from headstart.models.params import ModelParams, StarParams, rescaled
 from headstart.models.posterior import FitResult, TransferPosterior
-from headstart.models.refits import fit_of_long, with_its_offset
+from headstart.models.refits import fit_of_long
 from headstart.models.sequential import expanded_levels
 from headstart.models.star.independent import IndependentSources, exact_beliefs, fit_independently, fit_pooled, pooled
 from headstart.models.star.weights import (
@@ -82,7 +82,8 @@ class StarPrior(Prior):
         if len(selected.index) < len(self.sources):
             below = replace(below, index=selected.index, n_sources=len(self.sources))
         layer = Layer.observe(below, own, inward, kernel=self.model.kernel, at=below.weigh(at))
-        layer = layer if fitted_on is inward else with_its_offset(layer)
+        layer = layer if fitted_on is inward else layer.with_its_offset()
+        layer = replace(layer, shift_log_sd=shifts.spread.reshape(b))
         levels = (*(source.params for source in self.alone.layers), layer.params)
         sums = (below.of_all(weights.mean), below.of_all(weights.var), below.of_all(weights.own))
         params = rescaled(StarParams(levels, *sums, weights.balance), units.scale, units.offset)
