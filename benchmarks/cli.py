@@ -322,11 +322,11 @@ def batches(
         on, by, ways = names(problems) or batch_problems(), names(methods) or METHODS, names(drifts) or tuple(Drift)
         of = tuple(map(_number, names(sizes) or ())) or SIZES
         steps, kept = STEPS, Store(store)
-        if problems is None and (absent := [name for name in TABLES if name not in on]):
-            say([f"Without the tables {', '.join(absent)}: HEADSTART_DATA does not name a folder that has them."])
         if quick:
             seeds, steps, on, ways, of = 1, 8, on[-1:], ways[-1:], (min(of), max(of))
         units = list(batch_units(on, by, ways, of, seeds, steps))
+        if problems is None and (absent := [name for name in TABLES if name not in on]):
+            say([f"Without the tables {', '.join(absent)}: HEADSTART_DATA does not name a folder that has them."])
         _work("batches", [] if report_only else units, kept, jobs=jobs, minutes=minutes)
         found = BatchRuns.of([run for run in kept.read().runs if run.problem in on], steps=steps)
         sheets = batch_sheets(found)

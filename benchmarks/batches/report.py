@@ -184,11 +184,13 @@ def _range_sheet(found: BatchRuns, cells: Sequence[tuple[str, str, float]]) -> S
     rows = []
     for cell in cells:
         each = [_all(found, treatment, cell) for treatment in ("named", "ignored")]
+        parts = (None, False, True) if cell[1] != Drift.PAST else (None,)  # else the target is one batch
         widths = [[w for run in runs for w in run.traces["width"] if w is not None] for runs in each]
         rows.append(
             (
                 *(cell[0], cell[1], f"{cell[2]:g}"),
-                *(_shown(held(runs, first=first), ".0f") for first in (None, False, True) for runs in each),
+                *(_shown(held(runs, first=first), ".0f") for first in parts for runs in each),
+                *[""] * (2 * (3 - len(parts))),
                 *(float(np.median(own)) if own else math.nan for own in widths),
             )
         )

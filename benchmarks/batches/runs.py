@@ -20,7 +20,6 @@ import torch
 from torch import Tensor
 
 from benchmarks.batches.problems import FUNCTIONS, STEPS, TABLES, Campaign, Drift, campaign, centred, source_data
-from benchmarks.methods.scratch import quietly
 from benchmarks.problems.shared_tables import SHARED, is_here
 from benchmarks.queue import Unit
 from benchmarks.store import Run, RunKey, provenance, rounded, settings_key
@@ -74,7 +73,7 @@ class BatchUnit(Unit):
 
     def run(self, device: str) -> list[Run]:
         """All results of the campaign, one after the other."""
-        with single_thread(), quietly():
+        with single_thread():
             found = _run(self, campaign(self.problem, self.seed, self.steps))
         return [replace(found, provenance=provenance(device))]
 
