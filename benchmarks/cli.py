@@ -293,6 +293,53 @@ def verdicts(
         _report([sheet], out, name="verdicts", heading="Verdicts on sources")
 
 
+@app.command()
+def batches(
+    problems: Problems = None,
+    methods: Annotated[
+        str | None, typer.Option(help="auto or gpbo, -named, -ignored or -centred, separated by commas.")
+    ] = None,
+    drifts: Annotated[str | None, typer.Option(help="What drifts: past, target, both, separated by commas.")] = None,
+    sizes: Annotated[
+        str | None, typer.Option(help="Shifts in noise levels, separated by commas.", show_default="0,0.5,1,2,5")
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Campaigns of every problem.")] = 40,
+    quick: Quick = False,
+    jobs: Jobs = 1,
+    minutes: Minutes = float("inf"),
+    store: StoreFolder = Path("out/batches"),
+    out: Tables = Path("results/batches"),
+    report_only: ReportOnly = False,
+) -> None:
+    """Is it worth it to name batches? Campaigns whose past, target or both have shifts between batches, put in."""
+    with errors_in_one_line():
+        from benchmarks.batches.problems import SIZES, STEPS, TABLES, Drift
+        from benchmarks.batches.report import BatchRuns, batch_series, batch_sheets
+        from benchmarks.batches.runs import METHODS, batch_problems, batch_units
+        from benchmarks.store import Store
+
+        _require(seeds=seeds)
+        on, by, ways = names(problems) or batch_problems(), names(methods) or METHODS, names(drifts) or tuple(Drift)
+        of = tuple(map(_number, names(sizes) or ())) or SIZES
+        steps, kept = STEPS, Store(store)
+        if quick:
+            seeds, steps, on, ways, of = 1, 8, on[-1:], ways[-1:], (min(of), max(of))
+        units = list(batch_units(on, by, ways, of, seeds, steps))
+        if problems is None and (absent := [name for name in TABLES if name not in on]):
+            say([f"Without the tables {', '.join(absent)}: HEADSTART_DATA does not name a folder that has them."])
+        _work("batches", [] if report_only else units, kept, jobs=jobs, minutes=minutes)
+        found = BatchRuns.of([run for run in kept.read().runs if run.problem in on], steps=steps)
+        sheets = batch_sheets(found)
+        _report(sheets, out, name="batches", heading="Batches", series=batch_series(found))
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise InputError(f"--sizes are numbers of noise levels, such as 0,0.5,2, but one is {text!r}.") from error
+
+
 @contextmanager
 def _needing_extras(what: str) -> Iterator[None]:
     try:

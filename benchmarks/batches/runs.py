@@ -1,0 +1,232 @@
+"""A run: a model chooses 15 points of a campaign with shifts, and is told of its batches or not.
+
+    method      model   the batches of the results are
+    *-named     AUTO    given to the model, which fits the size of their shifts
+    *-ignored   GPBO    not given
+    *-centred   …       not given, but from every result the mean of its batch is taken, and that of all put back
+
+Shifts that are known can be taken away, and then batches do not matter: what could be gained at most is what
+``ignored`` does with shifts of size 0, in every way. GPBO does not see the past, so for it only the target drifts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from benchmarks.batches.problems import FUNCTIONS, STEPS, TABLES, Campaign, Drift, campaign, centred, source_data
+from benchmarks.problems.shared_tables import SHARED, is_here
+from benchmarks.queue import Unit
+from benchmarks.store import Run, RunKey, provenance, rounded, settings_key
+from headstart.data.dataset import Dataset
+from headstart.decide.domain import Candidates
+from headstart.decide.suggest import suggest
+from headstart.errors import InputError
+from headstart.gp.threads import single_thread
+from headstart.models.chain.layer import Layer
+from headstart.models.family import AUTO, GPBO, RGPE
+from headstart.models.mixture import components
+from headstart.models.model import TransferModel
+from headstart.models.posterior import TransferPosterior
+
+MODELS: dict[str, TransferModel] = {"auto": AUTO, "gpbo": GPBO, "rgpe": RGPE}
+TREATMENTS = ("named", "ignored", "centred")
+METHODS = ("auto-named", "auto-ignored", "auto-centred", "gpbo-named", "gpbo-ignored", "gpbo-centred")
+_LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class BatchUnit(Unit):
+    """One run. ``drift`` is empty without shifts and batches, where every way is the same.
+
+    ``regret`` is that of the best point so far and ``traces`` have, after every result,
+
+        recommended   the regret of the point with the lowest posterior mean among those that were measured
+        held          whether the 95 % range that was stated of this result before it came held it; None where none was
+        width         that of the range, in standard deviations of the noise
+        first         whether it was the first one of a new batch
+        tau           the fitted size of shifts in the same unit, and the ends of its 95 % interval
+
+    and ``sources`` is the fitted size of the shifts of every source.
+    """
+
+    problem: str
+    method: str
+    drift: str
+    size: float
+    seed: int
+    steps: int = STEPS
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Those of the run that will come of it."""
+        return {"drift": self.drift, "size": self.size, "steps": self.steps}
+
+    def left(self, done: set[RunKey]) -> BatchUnit | None:
+        """All of it, or nothing."""
+        return None if (self.problem, self.method, self.seed, settings_key(self.settings)) in done else self
+
+    def run(self, device: str) -> list[Run]:
+        """All results of the campaign, one after the other."""
+        with single_thread():
+            found = _run(self, campaign(self.problem, self.seed, self.steps))
+        return [replace(found, provenance=provenance(device))]
+
+    def __str__(self) -> str:
+        drift = f"{self.drift} drifts by {self.size:g}" if self.drift else "no shifts"
+        return f"{self.problem}, {self.method}, {drift}, seed {self.seed}"
+
+
+def _run(unit: BatchUnit, of: Campaign) -> Run:
+    name, _, treatment = unit.method.partition("-")
+    in_past = unit.drift in (Drift.PAST, Drift.BOTH)
+    in_target = unit.drift in (Drift.TARGET, Drift.BOTH)
+    levels = of.domain.categories
+    sources = [source_data(s, unit.size * in_past, levels, treatment if in_past else "ignored") for s in of.sources]
+    begin = time.process_time()
+    prior = MODELS[name].anywhere().learn([] if name == "gpbo" else sources, seed=0)
+    learn_seconds = time.process_time() - begin
+    domain, d = of.domain, of.domain.d
+    X, y = torch.empty(0, d, dtype=torch.float64), torch.empty(0, dtype=torch.float64)
+    batch = of.batch if in_target else torch.zeros_like(of.batch)
+    values: list[float] = []
+    traces: dict[str, list[Any]] = {name: [] for name in ("recommended", "held", "width", "first", "tau")}
+    seconds: list[tuple[float, float]] = []
+    for step in range(unit.steps + 1):
+        n = step if step < unit.steps else step - 1  # the batch that is predicted, in the end the last one
+        given, level = y, 0.0
+        if treatment == "centred" and in_target and step:
+            given = centred(y, batch[:step])
+            mine = batch[:step] == batch[n]
+            level = float(y[mine].mean() - y.mean()) if bool(mine.any()) else 0.0
+        named = {"batch": batch[:step], "present": batch[n]} if treatment == "named" and in_target else {}
+        target = Dataset(X, given, categories=levels, **named)
+        begin = time.process_time()
+        posterior = prior.condition(target, seed=step)
+        fitted = time.process_time()
+        if step:
+            best = int(posterior.predict(X)[0].argmin())
+            traces["recommended"].append((values[best] - of.minimum) / of.scale)
+            traces["tau"].append(shift_size(posterior, of.noise_std))
+        if step == unit.steps:
+            break
+        x = suggest(posterior, domain=domain, seed=step)
+        seconds.append((fitted - begin, time.process_time() - fitted))
+        result = of.measured(x, step, unit.size * in_target)
+        held, width = None, None
+        if not bool(posterior.knows_nothing):
+            low, high = (float(end) + level for end in posterior.interval(x.unsqueeze(0), _LEVEL))
+            held, width = low <= result <= high, (high - low) / of.noise_std
+        traces["held"].append(held)
+        traces["width"].append(width if width is None else rounded([width])[0])
+        traces["first"].append(of.changes(step))
+        values.append(float(of.f(x.unsqueeze(0))[0]))
+        X, y = torch.cat([X, x.unsqueeze(0)]), torch.cat([y, torch.tensor([result], dtype=torch.float64)])
+        if isinstance(domain, Candidates):
+            domain = Candidates(domain.X[(x != domain.X).any(-1)], domain.categories)
+    lowest = torch.tensor(values, dtype=torch.float64).cummin(0).values
+    traces["recommended"] = rounded(traces["recommended"])
+    traces["sources"] = source_shift_sizes(prior, sources, [s.noise_std for s in of.sources])
+    return Run(
+        problem=unit.problem,
+        method=unit.method,
+        seed=unit.seed,
+        settings=unit.settings,
+        y=rounded(y.tolist()),
+        value=rounded(values),
+        regret=rounded(((lowest - of.minimum) / of.scale).tolist()),
+        fit_seconds=rounded(a for a, _ in seconds),
+        acquisition_seconds=rounded(b for _, b in seconds),
+        learn_seconds=learn_seconds,
+        traces=traces,
+    )
+
+
+def shift_size(posterior: TransferPosterior, noise_std: float) -> list[float] | None:
+    """τ in standard deviations of the noise, and where 95 % of the weight of the members of a mixture are.
+
+    Behind an output map a shift has another size everywhere; this is the one in the middle of the results.
+    """
+    if posterior.train_targets.numel() == 0:
+        return None
+    sizes, weights = [], []
+    for member, weight in components(posterior.predictor):
+        if isinstance(member, Layer) and member.params.batch_var is not None:
+            sizes.append(member.params.batch_var.sqrt() * posterior.units.scale)
+            weights.append(torch.ones_like(sizes[-1]) if weight is None else weight)
+    if not sizes:
+        return None
+    size, weight = torch.stack(sizes), torch.stack(weights)
+    if posterior.warp is not None:
+        size = size / posterior.warp.log_slope(posterior.train_targets.median().unsqueeze(-1)).exp()
+    return rounded((_quantiles(size, weight) / noise_std).tolist())
+
+
+def _quantiles(values: Tensor, weights: Tensor) -> Tensor:
+    """The median of weighted values, and the ends of the range that leaves 2.5 % on each side."""
+    order = values.argsort()
+    share = weights[order].cumsum(0) / weights.sum()
+    which = torch.searchsorted(share, torch.tensor([0.5, 0.025, 0.975], dtype=share.dtype)).clamp(max=len(order) - 1)
+    return values[order][which]
+
+
+def source_shift_sizes(prior: Any, sources: Sequence[Dataset], noise_stds: Sequence[float]) -> list[float | None]:
+    """τ of every source that AUTO learnt on its own, in standard deviations of its noise; None without batches."""
+    if not hasattr(prior, "alone"):
+        return []
+    found: list[float | None] = []
+    for layer, source, noise_std in zip(prior.alone.layers, sources, noise_stds, strict=True):
+        if source.batch is None:
+            found.append(None)
+            continue
+        size = layer.params.batch_var.sqrt() * prior.alone.known.scale
+        if prior.warp is not None:
+            size = size / prior.warp.log_slope(source.y.median().unsqueeze(-1)).exp()
+        found += rounded([float(size) / noise_std])
+    return found
+
+
+def batch_problems() -> tuple[str, ...]:
+    """The functions, and the tables that are there."""
+    return (*FUNCTIONS, *(name for name in TABLES if is_here(name)))
+
+
+def batch_units(
+    problems: Sequence[str],
+    methods: Sequence[str],
+    drifts: Sequence[str],
+    sizes: Sequence[float],
+    seeds: int,
+    steps: int = STEPS,
+) -> Iterator[BatchUnit]:
+    """Seed by seed, all cells: whoever stops early has equally many runs of each."""
+    for name in problems:
+        if name not in FUNCTIONS and name not in SHARED:
+            raise InputError(f"There is no problem {name!r}. The known ones are {', '.join((*FUNCTIONS, *SHARED))}.")
+    for method in methods:
+        model, _, treatment = method.partition("-")
+        if model not in MODELS or treatment not in TREATMENTS:
+            raise InputError(f"There is no method {method!r}. The known ones are {', '.join(METHODS)}.")
+    for drift in drifts:
+        if drift not in set(Drift):
+            raise InputError(f"There is no drift {drift!r}. The known ones are {', '.join(Drift)}.")
+    if wrong := [size for size in sizes if not 0 <= size < float("inf")]:
+        raise InputError(f"A size of shifts is a number of noise levels from 0 on, but it is {wrong[0]:g}.")
+    for seed in range(seeds):
+        for problem in problems:
+            for method in methods:
+                for drift, size in _cells(method, drifts, sizes):
+                    yield BatchUnit(problem, method, drift, float(size), seed, steps)
+
+
+def _cells(method: str, drifts: Sequence[str], sizes: Sequence[float]) -> Iterator[tuple[str, float]]:
+    model, _, treatment = method.partition("-")
+    if treatment == "ignored":
+        yield "", 0.0  # without shifts all ways are one, and the one in which shifts are known
+    for drift in drifts if model != "gpbo" else (Drift.TARGET.value,):
+        yield from ((drift, size) for size in sizes if size or treatment != "ignored")
