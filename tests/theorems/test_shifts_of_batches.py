@@ -101,6 +101,45 @@ def test_it_is_bayes_rule_on_f_and_all_shifts_where_the_offset_is_free(one: Batc
     np.testing.assert_allclose(var, expected.cov.diagonal(), rtol=2e-3, atol=1e-6)
 
 
+@given(one=batched(), row=st.integers(0, 6))
+def test_the_batch_of_a_result_as_the_present_one_is_what_observing_it_so_gives(one: Batched, row: int) -> None:
+    """From the shifts against the present batch follow those against any other that has a result."""
+    row %= len(one.target.y)
+    there = replace(one, present=one.batches[-1][row])
+    found, expected = one.layer().in_batch_of(row), there.layer()
+    expected = expected.with_its_offset()
+    if one.batches[-1][row] == one.present:
+        found = found.with_its_offset()
+    Xq = torch.from_numpy(one.problem.Xq)
+    for a, b in zip(found.predict(Xq), expected.predict(Xq), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-8)
+
+
+@given(one=batched(min_target=2))
+def test_the_size_of_shifts_is_as_uncertain_as_prior_and_results_leave_it(one: Batched) -> None:
+    """log τ² has the variance 1/(1/sd² + ½ tr (K⁻¹ S)²), and every node is the layer with its own τ²."""
+    layer, sd = one.layer(), 1.5
+    nodes = replace(layer, shift_log_sd=tensor(sd)).over_sizes_of_shifts()
+    assert sum(share for _, share in nodes) == pytest.approx(1.0)
+    if not one.target.has_shifts:
+        assert len(nodes) == 1
+        return
+    S = layer.noise_cov - torch.diag(layer.noise)
+    K = layer.L @ layer.L.mT
+    with_S = torch.linalg.solve(K, S)
+    information = 0.5 * float((with_S @ with_S).trace())
+    sizes = [float(node.noise_cov[i, i] - node.noise[i]) for node, _ in nodes for i in [int(S.diagonal().argmax())]]
+    logs = np.log(np.array(sizes) / float(S.diagonal().max()))
+    shares = np.array([share for _, share in nodes])
+    assert shares @ logs == pytest.approx(0.0, abs=1e-9)
+    assert shares @ logs**2 == pytest.approx(1 / (1 / sd**2 + information), rel=1e-6)
+    Xq = torch.from_numpy(one.problem.Xq)
+    for (node, _), log in zip(nodes[1:], logs[1:], strict=True):
+        other = replace(one, batch_var=one.batch_var * float(np.exp(log))).layer().with_its_offset()
+        for a, b in zip(node.predict(Xq), other.predict(Xq), strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-8)
+
+
 @given(one=batched())
 def test_an_offset_of_finite_variance_hardly_matters(one: Batched) -> None:
     """It is that of the present batch's level; beside f every level varies by τ² more, a share τ²/OFFSET_VAR."""
