@@ -125,6 +125,8 @@ class PlainTuning:
     # tenth of that misses shifts as large as the outputs' spread in nine results, and predicts no better without shifts
     batch_var_median: float = 0.01
     batch_var_spread: float = 2.0
+    # Standard deviation of its logarithm between tasks
+    batch_var_between_tasks: float = 1.0
     # Prior variance of a task's offset around the mean of its results, in units of their variance: nearly free
     offset_var: float = 9.0
 

@@ -193,20 +193,26 @@ def test_an_explanation_is_of_the_data_with_their_batches() -> None:
 
 
 def test_a_target_is_expected_to_have_the_shifts_of_its_sources() -> None:
-    """Their mean and spread, with the general prior as one of them; sources of one batch do not count."""
+    """Their normal likelihoods of log τ² on the general prior, and how tasks differ; sources of one batch say nothing."""
     still = replace(PROBLEM.sources[2], batch=0 * PROBLEM.sources[2].y)
     prior = auto_only(quick(AUTO).learn([*SHIFTED.sources[:2], still]))
     kin = prior.priors[0]
     assert isinstance(kin, StarPrior)
-    sizes = [layer.params.batch_var for layer in prior.alone.layers]
-    general, var = math.log(PLAIN_TUNING.batch_var_median), PLAIN_TUNING.batch_var_spread**2
-    trust, found = prior.gate.trust[:2], torch.stack([size for size in sizes[:2] if size is not None]).log()
-    n = 1 + trust.sum()
-    centre = (general + (trust * found).sum()) / n
-    apart = var + (general - centre) ** 2 + (trust * (found - centre) ** 2).sum()
+    c, s2 = math.log(PLAIN_TUNING.batch_var_median), PLAIN_TUNING.batch_var_spread**2
+    d2 = PLAIN_TUNING.batch_var_between_tasks**2
+    total, weighted = 1 / s2, c / s2
+    for layer, trust in zip(prior.alone.layers[:2], prior.gate.trust, strict=False):
+        assert layer.params.batch_var is not None
+        m, K = float(layer.params.batch_var.log()), layer.L @ layer.L.mT
+        of_K = torch.linalg.solve(K, layer.noise_cov - torch.diag(layer.noise))
+        known = 0.5 * float((of_K @ of_K).trace())
+        precision = float(trust) / (1 / known + d2)
+        total += precision
+        weighted += precision * (m + (m - c) / (s2 * known))
+    centre = tensor(weighted / total)
     expected = kin.alone.expected_shifts
     torch.testing.assert_close(expected.centre[0, 0], centre)
-    torch.testing.assert_close(expected.spread[0, 0], (apart / n).sqrt())
+    torch.testing.assert_close(expected.spread[0, 0], tensor((1 / total + d2) ** 0.5))
     # the next batch of a target that has had one so far is expected to be like that
     one = kin.condition(prior.inward(replace(PROBLEM.target, batch=0 * PROBLEM.target.y))).predictor
     assert isinstance(one, Layer)

@@ -249,24 +249,33 @@ class Layer:
             return self
         return self._with_shifts(S - S[row] - S[:, row].unsqueeze(-1) + S[row, row])
 
+    @property
+    def shift_information(self) -> Float[Tensor, "*b"]:
+        """I = ½ tr (K⁻¹ S)²: Fisher's information of the observations on log batch_var, S the covariance of shifts."""
+        if self.shifts is None:
+            return torch.zeros_like(self.params.offset)
+        k = self.shifts.shape[-1]
+        L = self.L[..., :k, :k]
+        return 0.5 * solve_lower(L, solve_lower(L, self.shifts).mT).square().sum((-2, -1))
+
+    @property
+    def shift_doubt(self) -> Float[Tensor, "*b"] | None:
+        """The standard deviation of log batch_var, 1/√(1/sd² + I) with sd that of its prior; None where it is known."""
+        if self.shift_log_sd is None:
+            return None
+        return (self.shift_log_sd.square().reciprocal() + self.shift_information).rsqrt()
+
     def over_sizes_of_shifts(self) -> list[tuple[Layer, float]]:
         """The layer at several variances of the shifts, with weights: what log batch_var may be as well, if in doubt.
 
-        log batch_var is normal around the fitted value, with the variance 1/(1/sd² + I): sd is that of its prior,
-        I = ½ tr (K⁻¹ S)² the information in the results. Three nodes of Gauss and Hermite stand for it.
+        It is normal around the fitted value with the sd ``shift_doubt``; three nodes of Gauss and Hermite stand for it.
         """
-        if self.shifts is None or self.shift_log_sd is None or not bool(self.shifts.any()):
+        sd = self.shift_doubt
+        if self.shifts is None or sd is None or not bool(self.shifts.any()):
             return [(self, 1.0)]
-        k = self.shifts.shape[-1]
-        inner = solve_lower(self.L[..., :k, :k], solve_lower(self.L[..., :k, :k], self.shifts).mT)
-        information = 0.5 * inner.square().sum((-2, -1))
-        sd = (self.shift_log_sd.square().reciprocal() + information).rsqrt()[..., None, None]
-        factor = (math.sqrt(3) * sd).exp()
-        return [
-            (self, 2 / 3),
-            (self._with_shifts(self.shifts * factor), 1 / 6),
-            (self._with_shifts(self.shifts / factor), 1 / 6),
-        ]
+        factor = (math.sqrt(3) * sd).exp()[..., None, None]
+        further = (self._with_shifts(S) for S in (self.shifts * factor, self.shifts / factor))
+        return [(self, 2 / 3), *((layer, 1 / 6) for layer in further)]
 
     def leave_one_out(self, y: Float[Tensor, "*b n"]) -> tuple[Float[Tensor, "*b n"], Float[Tensor, "*b n"]]:
         """Mean and variance of every observation from the others (Rasmussen and Williams 2006, section 5.4.2)."""

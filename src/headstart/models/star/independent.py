@@ -62,17 +62,29 @@ class IndependentSources:
 
     @property
     def expected_shifts(self) -> ThetaPrior:
-        """log batch_var of a further task: mean and spread over the sources with shifts, the prior one of them."""
+        """log batch_var of a further task: what the sources with shifts say of it, on the general prior N(c, s²).
+
+        At its fitted value m a source has the information I on log batch_var (``Layer.shift_information``), so that by
+        its results alone it is m + (m − c)/(s² I) with the variance 1/I, at most half the number of differences between
+        batches, which is what many rows show; tasks differ by d besides:
+
+            precision    Σ trust/(1/I + d²) + 1/s²        spread²    1/precision + d²
+        """
         general = Layout((batch_slot(),)).prior(self.sources[0].batch_shape.numel())
-        pairs = zip(self.sources, self.layers, self.trust.unbind(-1), strict=True)
-        known = [(trust, one.params.batch_var) for source, one, trust in pairs if source.has_shifts]
-        found = [(trust.reshape(-1, 1), size.log().reshape(-1, 1)) for trust, size in known if size is not None]
-        middle, var = general.centre.to(self.trust), general.spread.to(self.trust).square()
-        n = sum((trust for trust, _ in found), start=torch.ones_like(middle))
-        centre = sum((trust * size for trust, size in found), start=middle) / n
-        apart = var + (middle - centre).square()
-        apart = sum((trust * (size - centre).square() for trust, size in found), start=apart)
-        return ThetaPrior(centre, (apart / n).sqrt())
+        c, s2 = general.centre.to(self.trust), general.spread.to(self.trust).square()
+        d2 = PLAIN_TUNING.batch_var_between_tasks**2
+        total, weighted = 1 / s2, c / s2
+        for source, layer, trust in zip(self.sources, self.layers, self.trust.unbind(-1), strict=True):
+            if source.has_shifts and layer.params.batch_var is not None:
+                assert source.batch is not None
+                known, m = layer.shift_information, layer.params.batch_var.log().reshape(-1, 1)
+                if layer.shifts is None:
+                    known = 0.5 * source.batch.sort(-1).values.diff(dim=-1).ne(0).sum(-1).to(m)
+                known = known.reshape(-1, 1)
+                share = trust.reshape(-1, 1) / (1 + d2 * known)
+                total = total + share * known
+                weighted = weighted + share * (known * m + (m - c) / s2)
+        return ThetaPrior(weighted / total, (1 / total + d2).sqrt())
 
     def some(self, index: Sequence[int], trust: Float[Tensor, "*b k"] | None = None) -> IndependentSources:
         """Some of the sources, in the common units of all; ``trust`` in each, if it is to be another than in all."""
