@@ -37,6 +37,8 @@ class Dataset:
             belong together: y_i = f(x_i) + g(batch_i) + noise, with an unknown shift g of every batch. None puts all
             rows into one.
         present: The batch that is predicted, (*b), which need not have a row yet; by default that of the last row.
+        drift: Over how long shifts stay alike, where they drift slowly: batches are then times in any unit, and
+            corr(g(s), g(t)) = exp(−|s − t|/drift), Matérn-½. None: every batch has a shift of its own.
 
     Raises:
         InputError: Shapes, types or devices do not agree, or a value is not finite.
@@ -50,6 +52,7 @@ class Dataset:
     error_var: Tensor | None = None
     batch: Tensor | None = None
     present: Tensor | None = None
+    drift: float | None = None
 
     def __init__(
         self,
@@ -61,6 +64,7 @@ class Dataset:
         error_var: Any = None,
         batch: Any = None,
         present: Any = None,
+        drift: float | None = None,
     ) -> None:
         what = f"data set {name!r}" if name else "the data set"
         X_, y_ = _as_float64(X, f"X of {what}"), _as_float64(y, f"y of {what}")
@@ -94,6 +98,7 @@ class Dataset:
         known = None if error_var is None else _variances(error_var, y_, what)
         own = {"X": X_, "y": y_, "name": name, "unseen": columns, "categories": groups, "error_var": known}
         own["batch"], own["present"] = _batches(batch, present, y_, what)
+        own["drift"] = None if own["batch"] is None else _length(drift, what)
         for field, given in own.items():
             object.__setattr__(self, field, given)
 
@@ -246,7 +251,7 @@ class Dataset:
     def shift_pattern(self, rows: slice = slice(None)) -> Tensor | None:
         """D, (*b, rows, n): τ² D is the covariance of d_i = g(batch_i) − g(present), where g has variance τ².
 
-            D_ij = [batch_i = batch_j] + 1 − [batch_i = present] − [batch_j = present]
+            D_ij = c(batch_i, batch_j) + 1 − c(batch_i, present) − c(batch_j, present)      c: ``shift_correlation``
 
         Args:
             rows: The rows of D that are wanted.
@@ -256,9 +261,31 @@ class Dataset:
         """
         if self.batch is None:
             return None
-        old = (self.batch != self._now).to(self.y)
-        alike = self.batch[..., rows].unsqueeze(-1) == self.batch.unsqueeze(-2)
-        return (alike + 1.0) * old[..., rows].unsqueeze(-1) * old.unsqueeze(-2)
+        now = self._now
+        with_now = self.shift_correlation(self.batch, now).squeeze(-1)
+        # in this order a row of the present batch gets zeros, to the last bit
+        D = self.shift_correlation(self.batch[..., rows], self.batch) - with_now.unsqueeze(-2)
+        return D + (1.0 - with_now[..., rows].unsqueeze(-1))
+
+    def shift_correlation(self, a: Tensor, b: Tensor) -> Tensor:
+        """c(a, b) = [a = b], or exp(−|a − b|/drift) where shifts drift slowly.
+
+        Args:
+            a: Batches, (*b, n).
+            b: Batches, (*b, m).
+
+        Returns:
+            The correlations of their shifts, (*b, n, m).
+        """
+        apart = (a.unsqueeze(-1) - b.unsqueeze(-2)).abs()
+        return (apart == 0).to(self.y) if self.drift is None else (-apart / self.drift).exp()
+
+    @property
+    def shift_groups(self) -> Tensor | None:
+        """Groups of rows whose shifts are alike, (*b, n), by numbers: batches, or spans as long as a slow drift."""
+        if self.batch is None or self.drift is None:
+            return self.batch
+        return (self.batch / self.drift).floor()
 
 
 def _as_float64(value: Any, what: str) -> Tensor:
@@ -330,6 +357,16 @@ def _batches(batch: Any, present: Any, y: Tensor, what: str) -> tuple[Tensor | N
     if now.dim() > y.dim() - 1 or not bool(now.isfinite().all()):
         raise InputError(f"present of {what} must be the number of a batch, but it is {now.tolist()}.")
     return found, now.expand(y.shape[:-1])
+
+
+def _length(drift: Any, what: str) -> float | None:
+    if drift is None:
+        return None
+    if isinstance(drift, bool) or not isinstance(drift, int | float) or not 0 < drift < float("inf"):
+        raise InputError(
+            f"drift of {what} is a positive number, the time over which shifts stay alike, but it is {drift!r}."
+        )
+    return float(drift)
 
 
 def error_vars(tasks: Sequence[Dataset]) -> Tensor | None:

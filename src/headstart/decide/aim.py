@@ -353,7 +353,8 @@ def _compared(predictor: Predictor) -> Predictor:
     """
     if not len(predictor.X):
         return predictor
-    return in_batch_of(predictor, int(predictor.predict_marginal(predictor.X)[0].argmin()))
+    found: Predictor = in_batch_of(predictor, int(predictor.predict_marginal(predictor.X)[0].argmin()))
+    return found
 
 
 def _reach(posterior: TransferPosterior, n_awaited: int) -> float | None:

@@ -95,7 +95,8 @@ def fit_key(kind: str, tasks: Sequence[Dataset], *also: object) -> str:
     for task in tasks:
         known = {name: getattr(task, name) for name in ("error_var", "batch", "present")}
         known = {name: tensor for name, tensor in known.items() if tensor is not None}
-        digest.update(repr((tuple(task.X.shape), task.unseen, task.categories, tuple(known))).encode())
+        named = (*known, *(() if task.drift is None else (task.drift,)))
+        digest.update(repr((tuple(task.X.shape), task.unseen, task.categories, named)).encode())
         for tensor in (task.X, task.y, *known.values()):
             digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()

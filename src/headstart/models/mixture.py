@@ -119,7 +119,7 @@ def components(predictor: Any) -> list[tuple[Any, Float[Tensor, "*b"] | None]]:
     return found
 
 
-def in_batch_of(predictor: Predictor, row: int) -> Predictor:
+def in_batch_of(predictor: Any, row: int) -> Any:
     """The predictor of a single problem with the batch of a row as the present one (``Layer.in_batch_of``)."""
     if isinstance(predictor, Layer):
         return predictor.in_batch_of(row)

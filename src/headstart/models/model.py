@@ -124,8 +124,8 @@ class Prior(ABC):
         raise NotImplementedError
 
 
-def _facts_of(target: Dataset) -> dict[str, Tensor | None]:
-    return {name: getattr(target, name) for name in ("error_var", "batch", "present")}
+def _facts_of(target: Dataset) -> dict[str, Any]:
+    return {name: getattr(target, name) for name in ("error_var", "batch", "present", "drift")}
 
 
 def observed(posterior: TransferPosterior) -> Dataset:
@@ -140,7 +140,7 @@ def observed(posterior: TransferPosterior) -> Dataset:
     if batch is not None and now is not None:
         now = now.expand(y.shape[:-1])
         batch = _with_rest(batch, now.unsqueeze(-1).expand(y.shape))
-    return Dataset(X, y, error_var=error_var, batch=batch, present=now)
+    return Dataset(X, y, error_var=error_var, batch=batch, present=now, drift=facts.drift)
 
 
 def _with_rest(first: Tensor, every: Tensor) -> Tensor:

@@ -53,6 +53,7 @@ class FitResult:
     error_var: Float[Tensor, "*b n"] | None = None
     batch: Float[Tensor, "*b n"] | None = None
     present: Float[Tensor, "*b"] | None = None
+    drift: float | None = None
     bounds: Bounds | None = None
     seen: Seen | None = None
 

@@ -37,6 +37,7 @@ class TargetCache:
         """The value of this kind for these data, made where it is missing; the latest ``keep`` of its kind are kept."""
         parts = (target.X, target.y, target.error_var, target.batch, target.present)
         key = b"|".join(b"" if part is None else part.cpu().numpy().tobytes() for part in parts)
+        key += repr(target.drift).encode()
         entries: dict[bytes, V] = self._kinds.setdefault(kind, {})
         if key not in entries:
             value = make()

@@ -24,6 +24,7 @@ from headstart.data.ranges import DiscreteNumbers, Distribution, has_single_valu
 from headstart.data.space import Space
 from headstart.errors import InputError, NothingInCommonError
 from headstart.models.model import Prior
+from headstart.sources.batches import in_batches
 from headstart.sources.matching import Matched, match
 from headstart.sources.raw import INFINITE, RawObjective, RawTask, error_var, finite
 
@@ -162,7 +163,7 @@ def align(
         kept, larger_is_better = list(rows), not minimize if task.maximize is None else task.maximize
         y = -finite(task.y)[kept] if larger_is_better else finite(task.y)[kept]
         error = None if task.error is None else error_var(task.error[kept])
-        datasets.append(Dataset(X, y, task.name, unseen=unseen, categories=space.categories, error_var=error))
+        datasets.append(Dataset(X, y, task.name, unseen, space.categories, error, **in_batches(task.batch, kept)))
     return replace(whole, datasets=tuple(datasets))
 
 
@@ -387,7 +388,8 @@ def split(
             kept = places[there]
             error = None if own.error is None else error_var(own.error[kept])
             own_X = X[torch.from_numpy(there)]
-            as_measured = Dataset(own_X, y[kept], task.name, unseen, alignment.space.categories, error)
+            batch = in_batches(task.batch, kept)
+            as_measured = Dataset(own_X, y[kept], task.name, unseen, alignment.space.categories, error, **batch)
             tasks.append(replace(task, y=own.y, maximize=own.maximize, error=own.error))
             datasets.append(outcomes[name].signed(as_measured))
             every_row.append(tuple(kept.tolist()))

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from headstart.errors import InputError
+from headstart.sources.batches import Batches
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -50,6 +51,7 @@ class RawTask:
     it is not there), and ``y`` is the first of these, or of all (sources.objectives). ``constraints`` are what must not
     be above 0, by key; NaN where a row has none. ``error`` is the standard error of every value of ``y`` as far as it
     is known, NaN elsewhere. ``limited`` are quantities in their own units, by name, that the new task has limits on.
+    ``batch`` says which rows were run together, in one lot or on one day; None where nobody said so.
     """
 
     name: str
@@ -67,6 +69,7 @@ class RawTask:
     constraints: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     limited: Mapping[str, RawObjective] = field(default_factory=dict)
     error: NDArray[np.float64] | None = None
+    batch: Batches | None = None
 
     def __post_init__(self) -> None:
         """Check that rows and values belong together."""
@@ -91,6 +94,7 @@ class RawTask:
             constraints={key: values[rows] for key, values in self.constraints.items()},
             limited={name: own.only(rows) for name, own in self.limited.items()},
             error=None if self.error is None else self.error[rows],
+            batch=None if self.batch is None else self.batch.only(rows),
         )
 
     @property

@@ -101,8 +101,8 @@ def _constant(
 def _constant_in_batches(source: Dataset) -> tuple[Float[Tensor, "*b n"], Float[Tensor, "*b n"]]:
     """Mean and variance of every value as one of a constant with a shift for every batch, from the others.
 
-    y ~ N(c, s² C), C = I + ρ B with B_ij = [batch_i = batch_j], c free, and ρ the most probable of ``_SHIFTS`` by the
-    restricted likelihood. With P = C⁻¹ − C⁻¹ 1 1ᵀ C⁻¹/(1ᵀ C⁻¹ 1) value i is predicted from the others with
+    y ~ N(c, s² C), C = I + ρ B with B the correlations of the shifts, c free, and ρ the most probable of ``_SHIFTS`` by
+    the restricted likelihood. With P = C⁻¹ − C⁻¹ 1 1ᵀ C⁻¹/(1ᵀ C⁻¹ 1) value i is predicted from the others with
 
         y_i − mean = [P y]_i/P_ii        variance = s²/P_ii,  s² = (yᵀ P y − [P y]_i²/P_ii)/(n − 2)
 
@@ -110,7 +110,7 @@ def _constant_in_batches(source: Dataset) -> tuple[Float[Tensor, "*b n"], Float[
     """
     y, n, batch = source.y, source.n, source.batch
     assert batch is not None
-    alike = (batch.unsqueeze(-1) == batch.unsqueeze(-2)).to(y)
+    alike = source.shift_correlation(batch, batch)
     own = torch.ones_like(y)
     if source.error_var is not None:
         total, known = y.var(-1, keepdim=True), source.error_var

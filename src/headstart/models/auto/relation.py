@@ -87,8 +87,8 @@ def relations(
     Returns:
         The probabilities of every source.
     """
-    if target.batch is not None:  # a row alone in its batch says nothing
-        _, place, counts = target.batch.unique(return_inverse=True, return_counts=True)
+    if (groups := target.shift_groups) is not None:  # a row alone in its batch says nothing
+        _, place, counts = groups.unique(return_inverse=True, return_counts=True)
         target = target.rows((counts[place] > 1).nonzero()[:, 0])
     if target.n < 2 or bool((target.y == target.y[0]).all()):  # equal results show no shape, whichever they are
         return [PRIOR] * len(alone.sources)
@@ -176,8 +176,8 @@ def log_evidence(
     half = solve_lower(L, one.expand_as(C))
     C_inverse = half.mT @ half
     B = one.new_ones(target.n, 1)
-    if target.batch is not None:
-        B = (target.batch.unsqueeze(-1) == target.batch.unique()).to(y)
+    if (groups := target.shift_groups) is not None:
+        B = (groups.unsqueeze(-1) == groups.unique()).to(y)
     levels = C_inverse @ B
     F = cholesky(B.mT @ levels, of="What the results say of their levels")
     apart = solve_lower(F, levels.mT)

@@ -215,12 +215,15 @@ def _shift_factor(data: Dataset, params: GPParams) -> Float[Tensor, "*b n k"]:
     if data.batch is None or params.batch_var is None or not data.has_shifts:
         return data.X.new_zeros(*data.batch_shape, data.n, 0)
     assert data.present is not None
-    names = data.batch.unique()
-    of_batch = (data.batch.unsqueeze(-1) == names) & (data.batch != data.present.unsqueeze(-1)).unsqueeze(-1)
-    # the shifts of the k batches against the present one have the covariance batch_var · (I + 1 1ᵀ)
-    together = torch.eye(len(names), dtype=data.y.dtype, device=data.y.device) + 1.0
-    Q: Tensor = params.batch_var.sqrt()[..., None, None] * (of_batch.to(data.y) @ torch.linalg.cholesky(together))
-    return Q
+    names, now = data.batch.unique(), data.present.unsqueeze(-1)
+    # g(batch) − g(present) is the difference of two columns of G, G Gᵀ the covariance of g in all batches and now
+    every = torch.cat([names.expand(*data.batch_shape, -1), now], dim=-1)
+    cov = data.shift_correlation(every, every)
+    cov.diagonal(dim1=-2, dim2=-1).add_(_JITTER)  # the present batch may be one of them
+    G = params.batch_var.sqrt()[..., None, None] * cholesky(cov, of="The correlations of the shifts")
+    of_batch = (data.batch.unsqueeze(-1) == names).to(data.y)
+    Q: Tensor = of_batch @ G[..., :-1, :] - G[..., -1:, :]
+    return torch.where((data.batch == now).unsqueeze(-1), torch.zeros_like(Q), Q)
 
 
 def _blocks(n: int) -> Iterator[slice]:

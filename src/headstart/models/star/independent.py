@@ -31,6 +31,7 @@ from headstart.tuning import AUTO_TUNING, PLAIN_TUNING
 # Elements of all covariance matrices that are worked on in lockstep: more of them gain nothing
 _TOGETHER = 1 << 19
 _LEAST_TRUST = 1e-6
+_INDEPENDENT = 100.0  # exp(−100) is no correlation
 
 
 @dataclass(frozen=True)
@@ -176,9 +177,9 @@ def _key(source: Dataset, scale: Float[Tensor, "*b"], spec: LevelSpec) -> str:
 
 def _lockstep_groups(sources: Sequence[Dataset], which: Sequence[int], restarts: int) -> list[list[int]]:
     """Sources of one size in groups, no larger than gains anything; a source of many rows is alone."""
-    alike: dict[tuple[int, tuple[int, ...], bool, bool, bool], list[int]] = defaultdict(list)
+    alike: dict[tuple[Any, ...], list[int]] = defaultdict(list)
     for i in which:
-        known = sources[i].error_var is None, sources[i].batch is None, sources[i].has_shifts
+        known = sources[i].error_var is None, sources[i].batch is None, sources[i].has_shifts, sources[i].drift
         alike[sources[i].n, sources[i].unseen, *known].append(i)
     groups = []
     for (n, *_), members in alike.items():
@@ -223,19 +224,26 @@ def pooled(sources: Sequence[Dataset], doubt: Float[Tensor, "*b s"] | None = Non
         error_var = torch.cat([one + extra[..., i, None] for i, one in enumerate(known)], dim=-1)
     unseen = sorted({column for source in sources for column in source.unseen})
     X, categories = torch.cat([part.X for part in parts], dim=-2), sources[0].categories
-    return Dataset(X, y, "all sources", unseen, categories, error_var, _apart(parts))
+    slowly = any(part.drift is not None for part in parts)
+    return Dataset(X, y, "all sources", unseen, categories, error_var, _apart(parts), drift=1.0 if slowly else None)
 
 
 def _apart(parts: Sequence[Dataset]) -> Float[Tensor, "*b n"] | None:
-    """Batches of all tasks, numbered so that those of different tasks differ; None where each task has one of them."""
+    """Batches of all tasks, numbered so that those of different tasks differ; None where each task has one of them.
+
+    Where shifts drift slowly they are times in units of the drift, as far apart as makes independent what is.
+    """
     if not any(part.has_shifts for part in parts):
         return None
-    found, n = [], 0
+    slowly = any(part.drift is not None for part in parts)
+    found, n = [], 0.0
     for part in parts:
         labels = torch.zeros_like(part.y) if part.batch is None else part.batch
-        names, numbers = labels.unique(return_inverse=True)
-        found.append((n + numbers).to(part.y))
-        n += len(names)
+        numbers = labels.unique(return_inverse=True)[1].to(part.y) * (_INDEPENDENT if slowly else 1.0)
+        if part.drift is not None:
+            numbers = (labels - labels.min()) / part.drift
+        found.append(n + numbers)
+        n += float(numbers.max()) + (_INDEPENDENT if slowly else 1.0)
     return torch.cat(found, dim=-1)
 
 
