@@ -249,8 +249,13 @@ class PlainTuning:
     # How far beyond the worst values of the front the reference lies, as a share of the front's range
     reference_beyond: float = 0.1
 
+    # ── controls (decide) ─────────────────────────────────────────────────────────────────────────────────────────
+    # The best results that are compared as controls: any that is known well shows a shift
+    control_candidates: int = 16
+
     # ── stopping (decide) ─────────────────────────────────────────────────────────────────────────────────────────
-    # Points whose common gain is looked at: a single one may gain little where five gain much
+    # Points whose common gain is looked at: a single one may gain little where five gain much; so many are planned
+    # where a new batch might begin with a control
     stopping_points: int = 5
     # A gain is small below this share of a measurement's standard error, which nobody would notice
     stopping_noise_share: float = 0.1
