@@ -12,7 +12,8 @@ that of the noise,
 
     μ′ = μ + C(·, S) (C(S, S) + N)^(−½) z,    z ~ N(0, I)
 
-A control c takes the place of the last of m planned points if V({c} ∪ S without it) > V(S).
+A control c takes the place of the last of m planned points if V({c} ∪ S without it) > V(S), and if that would not be so
+with the shift known: then it would be worth a repetition, which is for the search to decide.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from headstart.models.chain.layer import Layer
 from headstart.models.mixture import components
 from headstart.models.posterior import TransferPosterior
 from headstart.tuning import PLAIN_TUNING
+
+_BY_CHANCE = 0.01  # of what a plan is worth: so much the draws leave uncertain
 
 
 def may_begin_with_control(aim: Aim) -> bool:
@@ -58,13 +61,20 @@ def control_for(aim: Aim, planned: Float[Tensor, "m d"], domain: Domain) -> Floa
     if len(planned) < 2 or not len(controls):
         return None
     plans = torch.cat([controls.unsqueeze(1), planned[:-1].expand(len(controls), -1, -1)], dim=1)
-    worth = knowledge(posterior, results, torch.cat([planned.unsqueeze(0), plans]))
-    best = int(worth[1:].argmax())
-    return controls[best] if worth[1 + best] > worth[0] else None
+    worth, known = (
+        knowledge(posterior, results, torch.cat([planned.unsqueeze(0), plans]), shift_known=known)
+        for known in (False, True)
+    )
+    gain = torch.where(known[1:] > known[0], 0.0, worth[1:] - worth[0])
+    return controls[gain.argmax()] if bool(gain.amax() > _BY_CHANCE * worth[0]) else None
 
 
 def knowledge(
-    posterior: TransferPosterior, results: Float[Tensor, "n d"], plans: Float[Tensor, "k m d"]
+    posterior: TransferPosterior,
+    results: Float[Tensor, "n d"],
+    plans: Float[Tensor, "k m d"],
+    *,
+    shift_known: bool = False,
 ) -> Float[Tensor, "k"]:
     """V of several plans of m points each, in model units, averaged over the members of a mixture.
 
@@ -72,6 +82,7 @@ def knowledge(
         posterior: The posterior of one objective, of a single problem.
         results: Where there are results that may be the best.
         plans: Points whose results will come from the present batch.
+        shift_known: Whether they will instead come from the batch of the best result.
 
     Returns:
         By how much the best point known is expected to improve with these results.
@@ -83,12 +94,14 @@ def knowledge(
     total = plans.new_zeros(k)
     with torch.no_grad():
         best = results[posterior.predict(results)[0].argmin()]
+        row = int((posterior.train_inputs[0] == best).all(-1).nonzero()[0])
         # x₀ first, then the other results, then the points of the plan
         X = torch.cat([best.unsqueeze(0), results]).expand(k, -1, -1)
         X = torch.cat([X, plans], dim=1)
         for member, weight in components(posterior.predictor):
             for layer, share in member.over_sizes_of_shifts() if isinstance(member, Layer) else []:
-                mean, cov = layer.predict_at_unknown_level(X, before)
+                here = layer.in_batch_of(row) if shift_known else layer
+                mean, cov = here.predict_at_unknown_level(X, before)
                 at_plan = cov[:, -m:, -m:] + layer.noise_var * torch.eye(m, dtype=cov.dtype, device=cov.device)
                 L = cholesky(at_plan, of="The covariance of the results of a plan")
                 moves = z @ solve_lower(L, cov[:, -m:, :])  # (k, draws, X)

@@ -106,6 +106,19 @@ def test_a_control_is_worth_its_place_where_it_alone_shows_the_shift() -> None:
     assert control_for(Aim.of(known_process(4.0)), ALIKE[:1], Cube(2)) is None
 
 
+def test_a_repetition_that_is_worth_it_anyway_is_no_control() -> None:
+    """Where results scatter most is learnt from the best once more, and that is not for the sake of the shift."""
+    p = GPParams.of(lengthscale=[0.5, 0.5], outputscale=1.0, noise_var=0.3, batch_var=1e-6)
+    noisy = GPBO.at(ChainParams((p,)), target=Dataset(X, Y, batch=BATCH, present=9.0))
+    noisy = noisy._with_facts(batch=BATCH, present=tensor(9.0))
+    hopeless = X[Y.argsort(descending=True)[:2]] - 1e-3
+    plans = torch.stack([hopeless, torch.stack([X[Y.argmin()], hopeless[0]])])
+    for known in (False, True):
+        worth = knowledge(noisy, X, plans, shift_known=known)
+        assert worth[1] > worth[0]
+    assert control_for(Aim.of(noisy), hopeless, Cube(2)) is None
+
+
 def test_a_control_comes_first_and_only_in_a_new_batch() -> None:
     """Once the batch has a result, or one of it is awaited, there is none; behind it come the planned points."""
     posterior = known_process(4.0)
