@@ -12,8 +12,8 @@ that of the noise,
 
     μ′ = μ + C(·, S) (C(S, S) + N)^(−½) z,    z ~ N(0, I)
 
-A control c takes the place of the last of m planned points if V({c} ∪ S without it) > V(S), and if that would not be so
-with the shift known: then it would be worth a repetition, which is for the search to decide.
+A control c takes the place of the last of m planned points if V({c} ∪ S without it) exceeds V(S), by more than it would
+with the shift known: that much any repetition is worth, which is for the search to decide.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def control_for(aim: Aim, planned: Float[Tensor, "m d"], domain: Domain) -> Floa
         knowledge(posterior, results, torch.cat([planned.unsqueeze(0), plans]), shift_known=known)
         for known in (False, True)
     )
-    gain = torch.where(known[1:] > known[0], 0.0, worth[1:] - worth[0])
+    gain = worth[1:] - worth[0] - (known[1:] - known[0]).clamp_min(0.0)
     return controls[gain.argmax()] if bool(gain.amax() > _BY_CHANCE * worth[0]) else None
 
 
