@@ -66,7 +66,7 @@ def control_for(aim: Aim, planned: Float[Tensor, "m d"], domain: Domain) -> Floa
         for known in (False, True)
     )
     gain = worth[1:] - worth[0] - (known[1:] - known[0]).clamp_min(0.0)
-    return controls[gain.argmax()] if bool(gain.amax() > _BY_CHANCE * worth[0]) else None
+    return controls[gain.argmax()] if bool(gain.amax() > _BY_CHANCE * worth.amax()) else None
 
 
 def knowledge(
