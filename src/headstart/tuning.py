@@ -254,8 +254,7 @@ class PlainTuning:
     control_candidates: int = 16
 
     # ── stopping (decide) ─────────────────────────────────────────────────────────────────────────────────────────
-    # Points whose common gain is looked at: a single one may gain little where five gain much; so many are planned
-    # where a new batch might begin with a control
+    # Points whose common gain is looked at: a single one may gain little where five gain much
     stopping_points: int = 5
     # A gain is small below this share of a measurement's standard error, which nobody would notice
     stopping_noise_share: float = 0.1

@@ -3,7 +3,7 @@
 The next points S will be run in the present batch. What their results are worth is the knowledge gradient: by how much
 the point that will be thought best is expected to be better than x₀, which is thought best now,
 
-    V(S) = E[ max_x μ′(x₀) − μ′(x) ],   x in S or where there are results,   μ′ the posterior mean after those at S
+    V(S) = E[ max_x μ′(x₀) − μ′(x) ],   x a result or a planned point,   μ′ the posterior mean after the results at S
 
 with f that of the present batch and its level unknown (``Layer.predict_at_unknown_level``): while nobody knows the
 shift of a new batch a result hardly says whether its point is better than those of other batches. Differences between
@@ -19,7 +19,7 @@ with the shift known: that much any repetition is worth, which is for the search
 from __future__ import annotations
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
@@ -60,11 +60,11 @@ def control_for(aim: Aim, planned: Float[Tensor, "m d"], domain: Domain) -> Floa
     controls = controls[_allowed(domain, controls) & ~are_among(controls, planned)]
     if len(planned) < 2 or not len(controls):
         return None
-    plans = torch.cat([controls.unsqueeze(1), planned[:-1].expand(len(controls), -1, -1)], dim=1)
-    worth, known = (
-        knowledge(posterior, results, torch.cat([planned.unsqueeze(0), plans]), shift_known=known)
-        for known in (False, True)
-    )
+    # rows of [results, planned]: the plan itself, and those in which a control is in the place of its last point
+    n, m = len(results), len(planned)
+    places = torch.cat([torch.arange(n, n + m).unsqueeze(0), torch.arange(n, n + m).expand(len(controls), -1)])
+    places[1:, -1] = (controls.unsqueeze(1) == results).all(-1).double().argmax(-1)
+    worth, known = (knowledge(posterior, results, planned, places, shift_known=known) for known in (False, True))
     gain = worth[1:] - worth[0] - (known[1:] - known[0]).clamp_min(0.0)
     return controls[gain.argmax()] if bool(gain.amax() > _BY_CHANCE * worth.amax()) else None
 
@@ -72,42 +72,43 @@ def control_for(aim: Aim, planned: Float[Tensor, "m d"], domain: Domain) -> Floa
 def knowledge(
     posterior: TransferPosterior,
     results: Float[Tensor, "n d"],
-    plans: Float[Tensor, "k m d"],
+    planned: Float[Tensor, "m d"],
+    places: Int[Tensor, "k p"],
     *,
     shift_known: bool = False,
 ) -> Float[Tensor, "k"]:
-    """V of several plans of m points each, in model units, averaged over the members of a mixture.
+    """V of several plans of p points each, in model units, averaged over the members of a mixture.
 
     Args:
         posterior: The posterior of one objective, of a single problem.
         results: Where there are results that may be the best.
-        plans: Points whose results will come from the present batch.
+        planned: Further points.
+        places: The points of every plan, whose results will come from the present batch: rows of results and planned.
         shift_known: Whether they will instead come from the batch of the best result.
 
     Returns:
         By how much the best point known is expected to improve with these results.
     """
-    k, m, _ = plans.shape
-    uniform = SobolEngine(m, scramble=True, seed=0).draw(PLAIN_TUNING.stopping_draws, dtype=torch.float64)
-    z = torch.special.ndtri(uniform.clamp(1e-9, 1 - 1e-9)).to(plans.device)
-    before = plans.new_tensor(OFFSET_VAR) if posterior.doubt is None else posterior.doubt.level_var
-    total = plans.new_zeros(k)
+    k, p = places.shape
+    uniform = SobolEngine(p, scramble=True, seed=0).draw(PLAIN_TUNING.stopping_draws, dtype=torch.float64)
+    z = torch.special.ndtri(uniform.clamp(1e-9, 1 - 1e-9)).to(planned.device)
+    before = planned.new_tensor(OFFSET_VAR) if posterior.doubt is None else posterior.doubt.level_var
+    total, X = planned.new_zeros(k), torch.cat([results, planned])
     with torch.no_grad():
-        best = results[posterior.predict(results)[0].argmin()]
-        row = int((posterior.train_inputs[0] == best).all(-1).nonzero()[0])
-        # x₀ first, then the other results, then the points of the plan
-        X = torch.cat([best.unsqueeze(0), results]).expand(k, -1, -1)
-        X = torch.cat([X, plans], dim=1)
-        for member, weight in components(posterior.predictor):
-            for layer, share in member.over_sizes_of_shifts() if isinstance(member, Layer) else []:
-                here = layer.in_batch_of(row) if shift_known else layer
-                mean, cov = here.predict_at_unknown_level(X, before)
-                at_plan = cov[:, -m:, -m:] + layer.noise_var * torch.eye(m, dtype=cov.dtype, device=cov.device)
-                L = cholesky(at_plan, of="The covariance of the results of a plan")
-                moves = z @ solve_lower(L, cov[:, -m:, :])  # (k, draws, X)
-                after = mean.unsqueeze(-2) + moves
-                better = (after[..., :1] - after).amax(-1).mean(-1)
-                total = total + (share if weight is None else share * float(weight)) * better
+        best = int(posterior.predict(results)[0].argmin())
+        row = int((posterior.train_inputs[0] == results[best]).all(-1).nonzero()[0])
+        for layer, weight in components(posterior.predictor):
+            share = 1.0 if weight is None else float(weight)
+            if not isinstance(layer, Layer) or share < PLAIN_TUNING.member_min_weight:
+                continue
+            here = layer.in_batch_of(row) if shift_known else layer
+            mean, cov = here.predict_at_unknown_level(X, before)
+            of_plan = cov[places]  # (k, p, X)
+            seen = of_plan.gather(-1, places.unsqueeze(-2).expand(k, p, p))
+            noise = layer.noise_var * torch.eye(p, dtype=cov.dtype, device=cov.device)
+            L = cholesky(seen + noise, of="The covariance of the results of a plan")
+            after = mean + z @ solve_lower(L, of_plan)  # (k, draws, X)
+            total = total + share * (after[..., best : best + 1] - after).amax(-1).mean(-1)
     return total
 
 

@@ -90,7 +90,7 @@ def suggest(
         search = Search(Aim.of(one, kind, beta), domain, n_candidates, n_starts, generator, design)
         own, avoided = (X.reshape(batch.numel(), *X.shape[-2:])[i] for X in (awaited, others))
         planned, opens = own[:0], not len(own) and may_begin_with_control(search.aim)
-        for k in range(max(q, PLAIN_TUNING.stopping_points) if opens else q):
+        for k in range(max(q, 2) if opens else q):
             try:
                 point = search.next_point(own, torch.cat([own, avoided], dim=-2))
             except NoPointLeftError:

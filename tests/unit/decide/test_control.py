@@ -44,6 +44,12 @@ def known_process(batch_var: float, *, present: float = 9.0, offset: float = 0.0
     return found._with_facts(batch=BATCH, present=tensor(present))
 
 
+def worth_of(posterior: TransferPosterior, plan: Tensor, *, shift_known: bool = False) -> float:
+    """V of one plan."""
+    places = torch.arange(len(X), len(X) + len(plan)).unsqueeze(0)
+    return float(knowledge(posterior, X, plan, places, shift_known=shift_known)[0])
+
+
 def kernel(A: Tensor, B: Tensor) -> Tensor:
     return Kernel.MATERN52(A, B, tensor([0.5, 0.5]))
 
@@ -53,7 +59,7 @@ def test_knowledge_is_what_the_best_point_gains_by_results_of_the_new_batch() ->
     batch_var = 0.5
     posterior = known_process(batch_var)
     plan = torch.cat([X[:1], points(2, seed=8)])
-    found = float(knowledge(posterior, X, plan.unsqueeze(0))[0])
+    found = worth_of(posterior, plan)
     # h = f + g(9) at all points, which has level N(0, OFFSET_VAR); results have d = g(batch) − g(9) besides
     Z = torch.cat([X, plan])
     prior = kernel(Z, Z) + OFFSET_VAR
@@ -77,8 +83,7 @@ def test_knowledge_is_what_the_best_point_gains_by_results_of_the_new_batch() ->
 def test_the_level_alone_is_worth_nothing() -> None:
     """A single control moves all expected values alike; what it says of its own point is a little."""
     posterior = known_process(4.0)
-    alone = float(knowledge(posterior, X, X[:1].unsqueeze(0))[0])
-    new = float(knowledge(posterior, X, points(1, seed=21).unsqueeze(0))[0])
+    alone, new = worth_of(posterior, X[:1]), worth_of(posterior, points(1, seed=21))
     assert 0 <= alone < 1e-3
     assert alone <= new < 1e-2  # nor does a single new point, of which only its own batch knows the level
 
@@ -110,10 +115,9 @@ def test_a_repetition_that_is_worth_it_anyway_is_no_control() -> None:
     noisy = GPBO.at(ChainParams((p,)), target=Dataset(X, Y, batch=BATCH, present=9.0))
     noisy = noisy._with_facts(batch=BATCH, present=tensor(9.0))
     hopeless = X[Y.argsort(descending=True)[:2]] - 1e-3
-    plans = torch.stack([hopeless, torch.stack([X[Y.argmin()], hopeless[0]])])
+    again = torch.stack([hopeless[0], X[Y.argmin()]])
     for known in (False, True):
-        worth = knowledge(noisy, X, plans, shift_known=known)
-        assert worth[1] > worth[0]
+        assert worth_of(noisy, again, shift_known=known) > worth_of(noisy, hopeless, shift_known=known) + 1e-3
     assert control_for(Aim.of(noisy), hopeless, Cube(2)) is None
 
 
