@@ -7,7 +7,7 @@ objective is meant says ``sources.objectives``. A result without an error has a 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Self
@@ -93,11 +93,6 @@ class BatchName:
                 "result, as in batch='lot'."
             )
         return cls(batch, None if drift is None else float(drift))
-
-    def at(self, columns: Collection[str], attribute: str) -> str | None:
-        """The column that says it in a table, by its own name or as that of a user ``attribute``; None without one."""
-        name = self.name
-        return None if name is None else next((c for c in (name, f"{attribute}{name}") if c in columns), None)
 
     def label(self, attributes: Mapping[str, Any]) -> Any:
         """The batch in user attributes, None where none is said, or none that shifts can drift with."""
