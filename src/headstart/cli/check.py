@@ -50,8 +50,9 @@ def check(
         _check_files(files.of_sheet(past), files.plan(objective, minimized=True), pictures, options, every=every)
     elif objective or files != FileOptions():
         raise InputError(
-            "--objective, --limit, --rename, --ignore, --category, --parameter, --cell and --sheet go with past files: "
-            "headstart check PAST.csv ... --objective COLUMN. Without files, headstart.toml in the folder says it all."
+            "--objective, --limit, --rename, --ignore, --batch, --category, --parameter, --cell and --sheet go with "
+            "past files: headstart check PAST.csv ... --objective COLUMN. Without files, headstart.toml in the folder "
+            "says it all."
         )
     else:
         _check_folder(pictures, options, every=every)
@@ -61,6 +62,7 @@ def _check_files(
     past: Sequence[Path], plan: CampaignPlan, pictures: Path, options: FolderOptions, *, every: bool
 ) -> None:
     from headstart.campaign.init import look_at
+    from headstart.cli.campaign_tables import batch_in_words
 
     looked = look_at(past, options.folder, plan)
     several = len(looked.file.results) > 1
@@ -86,6 +88,8 @@ def _check_files(
         _say_verdicts(one.sources, one)
     typer.echo(f"'Predicts itself' is each row predicted from the others, against a constant. {_NATS}")
     typer.echo(f"Parameters: {', '.join(p.name for p in looked.file.parameters)}")
+    if batch := batch_in_words(looked):
+        typer.echo(batch)
     for name, why in looked.proposal.ignored.items():
         typer.echo(f"Not a parameter: {name} ({why}).")
     for path in drawn:
@@ -107,6 +111,8 @@ def _check_folder(pictures: Path, options: FolderOptions, *, every: bool) -> Non
         raise InputError(f"{folder}: the campaign has no past files, so there is nothing to check.")
     if (model := fitted.campaign.file.model.lower()) != DEFAULT_MODEL:
         say([f"The campaign's model is {model!r}. This is what {DEFAULT_MODEL!r}, which weighs its sources, says."])
+    if fitted.campaign.batches_in_words:
+        typer.echo(fitted.campaign.batches_in_words)
     drawn = [path for own in fitted.outcomes for path in _check_outcome(own, pictures, options.quiet)]
     typer.echo(
         "Left out is how much worse results would have been predicted without it, and how much later the best had come."

@@ -31,6 +31,10 @@ _LOT = re.compile(
     rf"(?!.*\bper\b)(?:.* )?(?:lot|lots|charge|batch|schmelze|spool|barcode|serial){_NUMBERED}"
     r"|\w+ (?:no|nr|number|nummer|id|code)|\w+nummer|\w+nr"
 )
+_WHOLE_LOT = re.compile(
+    r"(?:.* )?(?:lot|lots|charge|batch|schmelze|spool|plate|platte|instrument|gerät|machine|maschine|anlage|reactor"
+    rf"|reaktor){_NUMBERED}"
+)
 _PEOPLE = re.compile(
     r"operator\w*|user|analyst|(?:lab )?tech(?:nician)?|\w*meister(?:in)?|shift|chemist|person|people|name|names"
     r"|initials|who|author|scientist|worker|student"
@@ -100,6 +104,21 @@ def is_lot(column: str) -> bool:
     return _LOT.fullmatch(spelled_out(column).lower()) is not None
 
 
+def batch_rank(column: str, *, days: bool) -> tuple[int, str] | None:
+    """How likely a column that is no setting tells batches by its name, 0 most of all, and what they are; or None."""
+    words = spelled_out(column).lower()
+    if split_unit(column)[1]:
+        return None
+    known = (is_lot(column) and _WHOLE_LOT.fullmatch(words), days, _PEOPLE.fullmatch(words), is_lot(column))
+    what = ("batch", "day", "name", "batch")
+    return next(((rank, what[rank]) for rank, found in enumerate(known) if found), None)
+
+
+def called_a_date(column: str) -> bool:
+    """Whether a column is called as those are that hold dates or times."""
+    return _DATES.fullmatch(spelled_out(column).lower()) is not None
+
+
 def _counts(column: str, tables: Sequence[Table]) -> bool:
     """Whether all cells of a column are whole numbers and none is there twice in a file."""
     found = [[cell.value for cell in table.parsed(column) if cell.word != MISSING] for table in tables]
@@ -153,7 +172,7 @@ def no_setting(name: str, tables: Sequence[Table]) -> str:
         return "dates are no parameters"
     words = spelled_out(name).lower()
     numeric = all(t.kind(name) == "number" for t in own)
-    if _DATES.fullmatch(words) and (not numeric or _ONLY_DATES.fullmatch(words)):
+    if called_a_date(name) and (not numeric or _ONLY_DATES.fullmatch(words)):
         return "dates are no parameters"
     if _PEOPLE.fullmatch(words) and not numeric:
         return Message("who did it is no setting", Setting("parameter", name))
