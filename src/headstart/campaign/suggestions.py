@@ -16,6 +16,7 @@ from headstart.campaign.experiments import State
 from headstart.campaign.file import TOML
 from headstart.campaign.fitted import THIS, Fitted, FittedOutcome, Range
 from headstart.data.outcomes import Standing
+from headstart.decide.control import is_control
 from headstart.decide.stopping import Outlook, outlook
 from headstart.decide.suggest import suggest
 from headstart.errors import InputError, Message, NoPointLeftError, Setting
@@ -24,6 +25,7 @@ from headstart.models.auto.shares import shares
 
 # Settings may be within the limits if that is at least so probable, compared with the most probable of all
 _LIKELY = 0.5
+_BATCH = ""  # the name of no parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +33,15 @@ class RowOutlook:
     """An experiment to do: what to set, what to expect of every outcome, and what that rests on.
 
     ``values`` may have columns of a list of candidates besides the parameters; ``expected`` is NaN where nothing is
-    known. ``within`` is how probable it is that all limits hold in a measurement.
+    known. ``within`` is how probable it is that all limits hold in a measurement. A ``control`` repeats a setting of
+    another batch, to show the shift of the present one.
     """
 
     values: Mapping[str, Any]
     expected: Mapping[str, Range[float]]
     within: float
     shares: tuple[tuple[str, float], ...]  # of the past campaigns in order, and of this one
+    control: bool = False
 
 
 @single_thread()
@@ -70,9 +74,11 @@ def next_experiments(fitted: Fitted, n: int, *, seed: int = 0) -> tuple[RowOutlo
             )
         ) from error
     rows: list[dict[str, Any]] = []
-    for x in X:
-        rows.append(campaign.settings.settable(space, x, [*waiting, *tried, *rows]))
-    return outlooks_at(fitted, rows)
+    controls = [is_control(fitted.known, x) for x in X]
+    for x, control in zip(X, controls, strict=True):
+        taken = () if control else (*waiting, *tried, *rows)
+        rows.append(campaign.settings.settable(space, x, taken))
+    return tuple(replace(row, control=own) for row, own in zip(outlooks_at(fitted, rows), controls, strict=True))
 
 
 def _taken(fitted: Fitted) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
@@ -129,11 +135,16 @@ def reference_point(fitted: Fitted) -> dict[str, Any]:
 def noise_of(own: FittedOutcome, reference: Mapping[str, Any]) -> tuple[float, int]:
     """The scatter of a measurement in the user's units: from repeats, with their number, or the model's guess and 0.
 
-    The guess is that at the reference point; NaN where nothing is known. Outliers do not count.
+    The guess is that at the reference point; NaN where nothing is known. Outliers do not count, and repeats are those
+    of one batch.
     """
     kept = ~own.outliers
-    rows = pd.DataFrame([e.values for e in own.experiments], columns=list(own.alignment.space.names))[kept]
-    return repeat_spread([(rows, own.values[kept]), *own.ordinary_past]) or (
+    rows = pd.DataFrame([e.values for e in own.experiments], columns=list(own.alignment.space.names))
+    tasks = [(rows.assign(**{_BATCH: [str(e.batch) for e in own.experiments]})[kept], own.values[kept])]
+    for task, (past, y) in zip(own.alignment.tasks, own.ordinary_past, strict=True):
+        batch = 0.0 if task.batch is None else task.batch.numbers[past.index]
+        tasks.append((past.assign(**{_BATCH: batch}), y))
+    return repeat_spread(tasks) or (
         own.scatter(reference) if own.knows else math.nan,
         0,
     )

@@ -137,6 +137,10 @@ def _tell(fitted: Fitted, suggestions: Sequence[RowOutlook], rows: Sequence[int]
         typer.echo("Nothing is known about results yet, so the rows lie apart from each other, all over the ranges.")
     if fitted.campaign.batches_in_words:
         typer.echo(fitted.campaign.batches_in_words)
+    if any(s.control for s in suggestions):
+        typer.echo(
+            "A control repeats a setting: knowing by how much this batch is shifted is worth more than a new one."
+        )
     for sentence in dict.fromkeys(told for s in suggestions for told in fitted.never_run(s.values)):
         typer.echo(sentence)
     for own in fitted.outcomes:

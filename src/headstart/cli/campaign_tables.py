@@ -53,7 +53,7 @@ def suggestions_table(fitted: Fitted, suggestions: Sequence[RowOutlook], numbers
     columns = ("row", *batch, *more, *(p.label for p in file.parameters), *results, *limited, "rests on")
     rows = (
         (
-            str(number),
+            f"{number} (control)" if s.control else str(number),
             *(cell(present) for _ in batch),
             *(cell(s.values[name]) for name in more),
             *(cell(s.values[p.name]) for p in file.parameters),

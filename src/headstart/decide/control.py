@@ -30,6 +30,7 @@ from headstart.gp.hyperparameters import OFFSET_VAR
 from headstart.gp.linalg import cholesky, solve_lower
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import components
+from headstart.models.outcomes import OutcomePosteriors
 from headstart.models.posterior import TransferPosterior
 from headstart.tuning import PLAIN_TUNING
 
@@ -43,12 +44,29 @@ def may_begin_with_control(aim: Aim) -> bool:
     return single and bool(goal.begins_batch) and len(aim.within(aim.results)) > 0
 
 
-def control_for(aim: Aim, planned: Float[Tensor, "m d"], domain: Domain) -> Float[Tensor, "d"] | None:
+def is_control(known: TransferPosterior | OutcomePosteriors, x: Float[Tensor, "d"]) -> bool:
+    """Whether a suggested point is a control: the present batch has no result, and the point has one of another.
+
+    Args:
+        known: What it was suggested from.
+        x: The point.
+
+    Returns:
+        False also where controls are not thought of, as with several objectives.
+    """
+    aim = Aim.of(known)
+    return may_begin_with_control(aim) and bool(are_among(x.unsqueeze(0), aim.results.to(x)))
+
+
+def control_for(
+    aim: Aim, awaited: Float[Tensor, "p d"], planned: Float[Tensor, "m d"], domain: Domain
+) -> Float[Tensor, "d"] | None:
     """The setting that is worth more than the last of the planned points, to be run first in the new batch.
 
     Args:
         aim: The aim of a single problem, of one objective.
-        planned: The points that would be run in the batch, in their order.
+        awaited: Points that are run in the batch anyway.
+        planned: The points that would be run besides, in their order.
         domain: The points that may be suggested.
 
     Returns:
@@ -58,6 +76,7 @@ def control_for(aim: Aim, planned: Float[Tensor, "m d"], domain: Domain) -> Floa
     order = posterior.predict(results)[0].argsort()[: PLAIN_TUNING.control_candidates]
     controls = results[order]
     controls = controls[_allowed(domain, controls) & ~are_among(controls, planned)]
+    planned = torch.cat([awaited, planned])
     if len(planned) < 2 or not len(controls):
         return None
     # rows of [results, planned]: the plan itself, and those in which a control is in the place of its last point

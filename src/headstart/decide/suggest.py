@@ -15,6 +15,7 @@ from torch import Tensor
 from headstart.decide.acquisition import Acquisition
 from headstart.decide.aim import Aim
 from headstart.decide.control import control_for, may_begin_with_control
+from headstart.decide.design import are_among
 from headstart.decide.domain import Cube, Domain
 from headstart.decide.search import Search
 from headstart.errors import InputError, NoPointLeftError
@@ -89,7 +90,8 @@ def suggest(
         one = posterior.problem(i) if batch and isinstance(posterior, TransferPosterior) else posterior
         search = Search(Aim.of(one, kind, beta), domain, n_candidates, n_starts, generator, design)
         own, avoided = (X.reshape(batch.numel(), *X.shape[-2:])[i] for X in (awaited, others))
-        planned, opens = own[:0], not len(own) and may_begin_with_control(search.aim)
+        waiting, planned = own, own[:0]
+        opens = may_begin_with_control(search.aim) and not bool(are_among(own, search.aim.results).any())
         for k in range(max(q, 2) if opens else q):
             try:
                 point = search.next_point(own, torch.cat([own, avoided], dim=-2))
@@ -98,7 +100,7 @@ def suggest(
                     raise
                 break
             own, planned = (torch.cat([before, point.unsqueeze(-2)], dim=-2) for before in (own, planned))
-        if opens and (control := control_for(search.aim, planned, domain)) is not None:
+        if opens and (control := control_for(search.aim, waiting, planned, domain)) is not None:
             planned = torch.cat([control.unsqueeze(-2), planned], dim=-2)
         found.append(planned[0] if q == 1 else planned[:q])
     return torch.stack(found).reshape(*batch, *found[0].shape)

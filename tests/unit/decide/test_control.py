@@ -20,7 +20,7 @@ from headstart import (
     suggest,
 )
 from headstart.decide.aim import Aim
-from headstart.decide.control import control_for, knowledge, may_begin_with_control
+from headstart.decide.control import control_for, is_control, knowledge, may_begin_with_control
 from headstart.decide.domain import Cube
 from headstart.errors import NoPointLeftError
 from headstart.gp.hyperparameters import OFFSET_VAR
@@ -103,10 +103,11 @@ def test_a_control_is_worth_its_place_where_it_alone_shows_the_shift() -> None:
     for batch_var, planned, expected in ((4.0, ALIKE, True), (1e-9, ALIKE, False), (4.0, unlike, False)):
         aim = Aim.of(known_process(batch_var))
         assert may_begin_with_control(aim)
-        control = control_for(aim, planned[:3], Cube(2))
+        control = control_for(aim, X[:0], planned[:3], Cube(2))
         assert (control is not None) is expected
         assert control is None or has_result(control)
-    assert control_for(Aim.of(known_process(4.0)), ALIKE[:1], Cube(2)) is None
+    assert control_for(Aim.of(known_process(4.0)), X[:0], ALIKE[:1], Cube(2)) is None
+    assert control_for(Aim.of(known_process(4.0)), ALIKE[1:2], ALIKE[:1], Cube(2)) is not None
 
 
 def test_a_repetition_that_is_worth_it_anyway_is_no_control() -> None:
@@ -118,19 +119,22 @@ def test_a_repetition_that_is_worth_it_anyway_is_no_control() -> None:
     again = torch.stack([hopeless[0], X[Y.argmin()]])
     for known in (False, True):
         assert worth_of(noisy, again, shift_known=known) > worth_of(noisy, hopeless, shift_known=known) + 1e-3
-    assert control_for(Aim.of(noisy), hopeless, Cube(2)) is None
+    assert control_for(Aim.of(noisy), X[:0], hopeless, Cube(2)) is None
 
 
 def test_a_control_comes_first_and_only_in_a_new_batch() -> None:
-    """Once the batch has a result, or one of it is awaited, there is none; behind it come the planned points."""
+    """Once the batch has a result, or one of a control is awaited, there is none; behind it come the planned points."""
     posterior = known_process(4.0)
     several = suggest(posterior, domain=LISTED, avoid=X, q=3, seed=1)
     assert [has_result(x) for x in several] == [True, False, False]
     assert torch.equal(suggest(posterior, domain=LISTED, avoid=X, seed=1), several[0])
     for other in (known_process(4.0, present=2.0), known_process(1e-9)):
         assert not any(map(has_result, suggest(other, domain=LISTED, avoid=X, q=3, seed=1)))
+    assert [is_control(posterior, x) for x in several] == [True, False, False]
+    assert not is_control(known_process(4.0, present=2.0), several[0])
     after = suggest(posterior, domain=LISTED, avoid=X, seed=1, pending=several[:1])
     assert not has_result(after)
+    assert has_result(suggest(posterior, domain=LISTED, avoid=X, seed=1, pending=several[1:]))
 
 
 def test_what_may_not_be_suggested_is_no_control() -> None:
