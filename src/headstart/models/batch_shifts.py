@@ -171,8 +171,10 @@ def shifts_of_posterior(posterior: TransferPosterior, task: str = "target") -> S
     Returns:
         Its shifts; None where it has not results of two batches.
     """
+    if posterior.batch_shape or not posterior.train_targets.numel():
+        return None
     data = observed(posterior)
-    if data.batch is None or data.batch_shape:
+    if data.batch is None:
         return None
     found = [(one, w) for one, w in components(posterior.predictor) if isinstance(one, Layer)]
     unit = posterior.units.scale / _slope(posterior.warp, data.y)
