@@ -5,14 +5,14 @@ has a column for every batch, K₀ is the covariance of the results without shif
 
     β = V Zᵀ K₀⁻¹ r      V = (Zᵀ K₀⁻¹ Z)⁻¹      β ~ N(μ 1, M),  M = V + τ² C
 
-with a free μ and C the correlations of the shifts (``Dataset.shift_correlation``). With Q = M⁻¹ − M⁻¹ 1 1ᵀ M⁻¹/(1ᵀ M⁻¹ 1)
+with a free μ and the correlations C of the shifts (``Dataset.shift_correlation``). So with Q = M⁻¹ − M⁻¹ 1 1ᵀ M⁻¹/1ᵀ M⁻¹ 1
 
     E[g | y] = τ² C Q β      cov[g | y] = τ² C − τ⁴ C Q C      both against the mean of all batches
 
 A batch is odd if its level is improbable given those of the others. These predict it with the error [Qβ]_b/Q_bb and the
 variance 1/Q_bb; τ is integrated over what the others say of it and the prior 1/(τ² + σ²) of τ², σ² the noise (Tiao and
-Tan 1965). Of B batches one is odd at a two-sided probability below 0.05/B: of 100 tasks whose shifts are all of one size
-at most 5 have a batch that is called odd.
+Tan 1965). Of B batches one is odd at a two-sided probability below 0.05/B: of 100 tasks whose shifts are all drawn from
+one normal distribution about 5 have a batch that is called odd, and fewer where shifts are small.
 """
 
 from __future__ import annotations
@@ -130,7 +130,8 @@ class Shifts:
             away, sd = (value * n / (n - 1) for value in (one.shift, one.sd))  # against the mean of the others
             side = "above" if away > 0 else "below"
             subject = one.label if one.label.startswith(f"{self.noun} ") else f"{self.noun} {one.label}"
-            found.append(f"{subject} is odd: its results lie {told(abs(away))} (± {sd:.2g}) {side} those of the others.")
+            lie = f"its results lie {told(abs(away))} (± {sd:.2g}) {side} those of the others"
+            found.append(f"{subject[0].upper()}{subject[1:]} is odd: {lie}.")
         return tuple(found)
 
 

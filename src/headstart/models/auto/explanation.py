@@ -330,11 +330,11 @@ def explain(
         model.names[model.plain],
         told,
         each,
-        shifts=shifts_of_tasks(prior, posterior, told, names),
+        shifts=_shifts(prior, posterior, told, names),
     )
 
 
-def shifts_of_tasks(prior: AutoPrior, posterior: AutoPosterior, target: str, names: Sequence[str]) -> tuple[Shifts, ...]:
+def _shifts(prior: AutoPrior, posterior: AutoPosterior, target: str, names: Sequence[str]) -> tuple[Shifts, ...]:
     """The shifts between batches of the target and of the sources, of those that have several."""
     alone, own = prior.alone, shifts_of_posterior(posterior, target)
     each = zip(alone.layers, prior.sources, names, strict=True)
