@@ -5,9 +5,9 @@ has a column for every batch, K₀ is the covariance of the results without shif
 
     β = V Zᵀ K₀⁻¹ r      V = (Zᵀ K₀⁻¹ Z)⁻¹      β ~ N(μ 1, M),  M = V + τ² C
 
-with a free μ and the correlations C of the shifts (``Dataset.shift_correlation``). So with Q = M⁻¹ − M⁻¹ 1 1ᵀ M⁻¹/1ᵀ M⁻¹ 1
+with a free μ and the correlations C of the shifts (``Dataset.shift_correlation``). So, against the mean of all batches,
 
-    E[g | y] = τ² C Q β      cov[g | y] = τ² C − τ⁴ C Q C      both against the mean of all batches
+    E[g | y] = τ² C Q β      cov[g | y] = τ² C − τ⁴ C Q C      Q = M⁻¹ − M⁻¹ 1 1ᵀ M⁻¹/(1ᵀ M⁻¹ 1)
 
 A batch is odd if its level is improbable given those of the others. These predict it with the error [Qβ]_b/Q_bb and the
 variance 1/Q_bb; τ is integrated over what the others say of it and the prior 1/(τ² + σ²) of τ², σ² the noise (Tiao and
