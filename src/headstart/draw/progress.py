@@ -90,25 +90,28 @@ class _Places:
 
 def _draw_batches(campaign: Campaign, axes: Axes, places: _Places, inches: float, *, named: bool) -> None:
     """A band for every batch, every second one shaded, and the names of as many as there is room for."""
-    rows = campaign.experiments
-    if all(e.batch is None for e in rows):
+    if not _has_batches(campaign):
         return
+    rows = campaign.experiments
     batches = Batches.of([e.batch for e in rows])
     first = [0, *(np.flatnonzero(np.diff(batches.numbers)) + 1).tolist()]
     edges = [*(places.starts[rows[i].number] for i in first), places.end]
-    free = -math.inf
+    free, an_inch = -math.inf, inches / (places.last - 0.5)
     for k, (i, (start, end)) in enumerate(zip(first, itertools.pairwise(edges), strict=True)):
         if k % 2:
             axes.axvspan(start, end, facecolor=_SHADE, edgecolor="none", zorder=0)
         if k:
             axes.axvline(start, color=_EDGE, linewidth=0.7, zorder=0.5)
-        name = batches.names[float(batches.numbers[i])]
-        told = fitting(name if k else f"{campaign.file.batch} {name}", _INCHES_A_NAME, size=_NAME, lines=1)
-        at = (start - 0.5) / (places.last - 0.5) * inches
-        if named and at >= free and at + width_of(told, size=_NAME) <= inches:
+        told = fitting(batches.names[float(batches.numbers[i])], _INCHES_A_NAME, size=_NAME, lines=1)
+        at, width = (start - 0.5) * an_inch, width_of(told, size=_NAME)
+        if named and at >= free and at + width <= inches:
             there: dict[str, Any] = {"xycoords": axes.get_xaxis_transform(), "ha": "left", "va": "bottom"}
             axes.annotate(plain(told), (start, 1.01), color=PALE, fontsize=_NAME, annotation_clip=False, **there)
-            free = at + width_of(told, size=_NAME) + _INCHES_BETWEEN
+            free = at + width + _INCHES_BETWEEN
+
+
+def _has_batches(campaign: Campaign) -> bool:
+    return any(e.batch is not None for e in campaign.experiments)
 
 
 def _draw(own: FittedOutcome, past: Sequence[PastRun], axes: Axes, places: _Places, *, last: bool, tall: float) -> None:
@@ -155,7 +158,8 @@ def _draw(own: FittedOutcome, past: Sequence[PastRun], axes: Axes, places: _Plac
     axes.set_xlim(0.5, places.last)
     axes.xaxis.set_major_locator(FixedLocator([place[number] for number in places.ticks]))
     axes.xaxis.set_major_formatter(FixedFormatter([str(number) for number in places.ticks]))
-    tidy(axes, "row of the table" if last else "", label(column.label, tall))
+    bands = f"; bands: {short(campaign.file.batch)}" if _has_batches(campaign) else ""
+    tidy(axes, f"row of the table{bands}" if last else "", label(column.label, tall))
     if (far := own.outliers).any():
         look_at(axes, [results[~far], [] if level is None else [level], *found])
 
