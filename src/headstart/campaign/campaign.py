@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
+from headstart.campaign.batches import OwnBatches, own_batches
 from headstart.campaign.experiments import Experiment, State, experiments_in
 from headstart.campaign.file import TOML, CampaignFile
 from headstart.campaign.measured import require_no_slips
@@ -42,6 +44,7 @@ class Campaign:
     experiments: tuple[Experiment, ...]
     remarks: tuple[str, ...]
     mark: str  # the decimal mark for a file that shows none yet
+    batches: OwnBatches
 
     def those(self, state: State) -> tuple[Experiment, ...]:
         """The experiments in that state, in the order of the file."""
@@ -50,6 +53,10 @@ class Campaign:
     def measured(self, name: str) -> tuple[Experiment, ...]:
         """The experiments that have a result of this column."""
         return tuple(e for e in self.experiments if name in e.results)
+
+    def with_batch(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A new row, in the present batch unless it says another one."""
+        return row if self.batches.cell == "" else {self.file.batch: self.batches.cell, **row}
 
     def standing(self, experiment: Experiment) -> Standing:
         """Whether all limits hold there, as measured."""
@@ -140,18 +147,21 @@ def open_campaign(
     *,
     content: bytes | None = None,
     right: Mapping[str, float] | None = None,
+    today: date | None = None,
 ) -> Campaign:
     """Read the folder; nothing is changed. Whatever is wrong in any of its files is an ``InputError``.
 
     ``read`` is what ``read_past`` gave, if those files have not changed since. The campaign may also be opened as it
     would be: with another ``content`` of the file of experiments, and with cells that somebody says are ``right``.
+    ``today`` is the present batch where batches are days.
     """
     read = read_past(folder) if read is None else read
     file, tables, past, remarks = read.file, read.tables, read.tasks, list(read.remarks)
     file = replace(file, cells={**file.cells, **right}) if right else file
     current = folder / file.current
     if not workbook_file(current).exists():
-        header = ",".join([*(p.name for p in file.parameters), *file.measured_columns])
+        batch = [file.batch] if file.batch else []
+        header = ",".join([*(p.name for p in file.parameters), *file.measured_columns, *batch])
         raise InputError(f"{current}: there is no such file. Make one whose first row is {header}")
     table = read_table(current, content, file.rules_of_cells)
     (plain_table,), problems = clean_tables([table], file, past=False)
@@ -162,14 +172,15 @@ def open_campaign(
             f"{current} is only read, for writing into it would lose {lost}. Suggestions are written to "
             f"{_beside(table)}: copy its rows into the table."
         )
-    experiments = experiments_in(plain_table, file, remarks)
+    batches = own_batches(plain_table, file, tables, today or date.today(), folder, remarks)
+    experiments = experiments_in(plain_table, file, remarks, batches.labels)
     require_no_slips([*tables, plain_table], file)
     table = replace(table, columns=plain_table.columns, order=plain_table.order)  # names as the campaign has them
     file = _with_recorded(file, past, experiments)
     settings = read_settings(folder, file, past)
     remarks += [*settings.remarks, *(remark for own in settings.descriptors.values() for remark in own.remarks)]
     alike = (t.layout.mark for t in tables if t.layout.mark and t.layout.delimiter == table.layout.delimiter)
-    return Campaign(folder, file, settings, past, table, experiments, tuple(remarks), next(alike, "."))
+    return Campaign(folder, file, settings, past, table, experiments, tuple(remarks), next(alike, "."), batches)
 
 
 def _with_recorded(file: CampaignFile, past: Sequence[RawTask], experiments: Sequence[Experiment]) -> CampaignFile:
@@ -183,7 +194,7 @@ def _with_recorded(file: CampaignFile, past: Sequence[RawTask], experiments: Seq
 
 def lost_by_writing(table: Table, file: CampaignFile) -> str:
     """What writing into the file of the experiments would lose, "" if nothing: such a workbook is only read."""
-    used = {*(p.name for p in file.parameters), *file.measured_columns}
+    used = {*(p.name for p in file.parameters), *file.measured_columns, file.batch}
     computed = [name for place, name in enumerate(table.order) if place in table.formulas and name in used]
     return table.lost or (f"the values of the formulas in column {computed[0]!r}" if computed else "")
 
@@ -208,8 +219,10 @@ def with_rows(campaign: Campaign, rows: Sequence[Mapping[str, Any]]) -> tuple[Pa
     """The file that rows without a result go to, what it holds (None: it is not there), and what it shall hold.
 
     That is ``current.csv``, in which everything else stays as it is, or a CSV file beside a workbook that is only read.
+    Rows that do not say otherwise are of the present batch.
     """
     table = campaign.table
+    rows = [campaign.with_batch(row) for row in rows]
     if not lost_by_writing(table, campaign.file):
         return table.file, table.raw, edited(table, {}, campaign.mark, more=rows)
     path, mark = _beside(table), table.layout.mark or campaign.mark

@@ -11,7 +11,7 @@ without inputs and results           none: it is left alone, whatever else stand
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -38,6 +38,7 @@ class Experiment:
     """One row of ``current.csv``. ``number`` is the row's number in a spreadsheet program.
 
     ``results`` has every result that is there, by its column, and ``errors`` the standard errors that are known.
+    ``batch`` is the day, lot or operator that it belongs to, None where nobody said.
     """
 
     number: int
@@ -45,10 +46,16 @@ class Experiment:
     state: State
     results: Mapping[str, float] = field(default_factory=dict)
     errors: Mapping[str, float] = field(default_factory=dict)
+    batch: Any = None
 
 
-def experiments_in(table: Table, file: CampaignFile, remarks: list[str]) -> tuple[Experiment, ...]:
-    """All experiments of the file, in its order; what is noticed is added to the remarks."""
+def experiments_in(
+    table: Table, file: CampaignFile, remarks: list[str], batches: Sequence[Any] = ()
+) -> tuple[Experiment, ...]:
+    """All experiments of the file, in its order; what is noticed is added to the remarks.
+
+    ``batches`` are the labels of its rows, if any are known.
+    """
     free = [p for p in file.parameters if p.kind is not Kind.FIXED]
     for p in free:
         table.require(p.name, f"Add it to the header, or delete [parameters.{p.name}] in {TOML}.")
@@ -70,7 +77,8 @@ def experiments_in(table: Table, file: CampaignFile, remarks: list[str]) -> tupl
         own_errors = {name: each[i] for name, each in errors.items() if each is not None and each[i] == each[i]}
         done = all(name in own or gone[name] for name in results)
         state = State.FAILED if all(gone.values()) else State.FINISHED if done else State.PENDING
-        found.append(Experiment(table.numbers[i], values, state, own, own_errors))
+        batch = batches[i] if batches else None
+        found.append(Experiment(table.numbers[i], values, state, own, own_errors, batch))
     return tuple(found)
 
 

@@ -60,6 +60,8 @@ class CampaignFile:
     jobs: int = 1
     device: str = "cpu"
     ignore: tuple[str, ...] = ()
+    batch: str = ""  # the column that says which rows may be shifted together
+    drift: float | None = None  # over how long such shifts stay alike
     max_rows: int = MOST_USED
     equal_rows_are_repeats: bool = False
     rename: Mapping[str, str] = field(default_factory=dict)

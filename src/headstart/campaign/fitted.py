@@ -16,10 +16,12 @@ from torch import Tensor
 from headstart.campaign.campaign import Campaign
 from headstart.campaign.experiments import Experiment
 from headstart.campaign.file import TOML, CampaignFile, ResultColumn
+from headstart.campaign.toml.reading import wrong_at
 from headstart.data.dataset import Dataset
 from headstart.data.descriptors import Descriptors
 from headstart.data.replicates import pool_replicates
 from headstart.data.space import Space
+from headstart.errors import InputError
 from headstart.gp.threads import single_thread
 from headstart.models.device import CPU, ComputeDevice, device_from
 from headstart.models.family import model_named
@@ -37,6 +39,7 @@ from headstart.sources.alignment import (
     split,
     with_outliers,
 )
+from headstart.sources.batches import Batches, in_batches
 from headstart.sources.described import never_run
 from headstart.sources.raw import RawTask, error_var
 
@@ -250,6 +253,12 @@ def fit_campaign(
     file, toml = campaign.file, str(campaign.folder / TOML)
     where = "model" if model else toml
     n_jobs = require_n_jobs(file.jobs, f"{toml}: jobs") if jobs is None else require_n_jobs(jobs, "jobs")
+    if file.batch and (why := model_named(model or file.model, where=where).no_shifts):
+        wrong = (
+            f"model {model or file.model} knows no shifts between batches: {why}. Take another one, such as auto, or "
+            f'delete batch = "{file.batch}": shifts then count as noise.'
+        )
+        raise InputError(wrong) if model else wrong_at(campaign.folder / TOML, "model", wrong)
     place = device_from(device or file.device)
     alone, chosen = (model_named(name, where=where).anywhere() for name in ("gpbo", model or file.model))
     alignments = align_tasks(campaign.past, file, campaign.settings.descriptors)
@@ -286,7 +295,17 @@ def own_results(campaign: Campaign, column: ResultColumn, space: Space) -> Datas
     y = np.array([e.results[column.name] for e in measured])
     errors = np.array([e.errors.get(column.name, np.nan) for e in measured])
     X = space.encode([e.values for e in measured])
-    return Dataset(X, y, THIS, categories=space.categories, error_var=error_var(errors))
+    batches = _batches_of(campaign, measured)
+    return Dataset(X, y, THIS, categories=space.categories, error_var=error_var(errors), **batches)
+
+
+def _batches_of(campaign: Campaign, measured: Sequence[Experiment]) -> dict[str, Any]:
+    """What a ``Dataset`` of these experiments is told of their batches and the present one; nothing where none has."""
+    if all(e.batch is None for e in measured):
+        return {}
+    file, labels = campaign.file, [*(e.batch for e in measured), campaign.batches.present]
+    batches = Batches.of(labels, drift=file.drift, where=f"{campaign.table.path}, column {file.batch!r}")
+    return in_batches(batches, range(len(measured)), float(batches.numbers[-1]))
 
 
 def _with_outliers(alignment: Alignment, past: Sequence[Pooled], prior: Prior) -> Alignment:

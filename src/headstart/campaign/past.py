@@ -12,6 +12,8 @@ from headstart.campaign.file import TOML, CampaignFile
 from headstart.campaign.measured import copies_in, errors_in, results_in
 from headstart.data.thinning import best_and_spread
 from headstart.errors import InputError, UnreadableTableError, refuse
+from headstart.sources.batch_column import batch_labels
+from headstart.sources.batches import Batches
 from headstart.sources.columns import TableUse, input_column, typed
 from headstart.sources.files.cells import CellRules
 from headstart.sources.files.tables import Table, read_table
@@ -50,6 +52,7 @@ def clean_tables(tables: Sequence[Table], file: CampaignFile, *, past: bool = Tr
         past,
         remedy if past else "Write the number alone; the unit belongs into the header.",
         file.ignore,
+        file.batch,
     )
     found = [typed(table, use) for table in tables]
     return found, [problem for table in found for problem in table.problems]
@@ -80,7 +83,7 @@ def past_tasks(tables: Sequence[Table], file: CampaignFile, remarks: list[str]) 
     """
     stems = [Path(path).stem for path in file.past]
     tasks = tuple(
-        _past(table, stem if stems.count(stem) == 1 else path, file, remarks)
+        _past(table, stem if stems.count(stem) == 1 else path, file, _batches(table, tables, file), remarks)
         for table, stem, path in zip(tables, stems, file.past, strict=True)
     )
     remarks += [
@@ -91,7 +94,15 @@ def past_tasks(tables: Sequence[Table], file: CampaignFile, remarks: list[str]) 
     return tasks
 
 
-def _past(table: Table, name: str, file: CampaignFile, remarks: list[str]) -> RawTask:
+def _batches(table: Table, tables: Sequence[Table], file: CampaignFile) -> Batches | None:
+    """The batches of a file's rows; None where it does not tell them."""
+    if file.batch not in table.columns:
+        return None
+    labels = batch_labels(file.batch, table, tables, numbers=file.drift is not None)
+    return Batches.of(labels, drift=file.drift, where=f"{table.path}, column {file.batch!r}")
+
+
+def _past(table: Table, name: str, file: CampaignFile, batches: Batches | None, remarks: list[str]) -> RawTask:
     outcomes = _outcomes(table, file)
     has = np.any([~np.isnan(outcome.y) for outcome in outcomes.values()], axis=0)
     filled = [c for c in table.columns if not all(table.lacks(row, c) for row in range(len(table.rows)))]
@@ -106,7 +117,7 @@ def _past(table: Table, name: str, file: CampaignFile, remarks: list[str]) -> Ra
     for column in file.describing:
         if column in filled:
             frame[column] = input_column(table, column, [False] * len(table.rows))
-    known = {*file.measured_columns, *file.ignore, *file.describing, *(p.name for p in file.parameters)}
+    known = {*file.measured_columns, *file.ignore, *file.describing, file.batch, *(p.name for p in file.parameters)}
     remarks += [
         f"{table.path}: the column {column!r} is neither a parameter nor in ignore, and is left out."
         for column in table.columns
@@ -126,7 +137,14 @@ def _past(table: Table, name: str, file: CampaignFile, remarks: list[str]) -> Ra
         remarks.append(f"{table.path}: {lacking} of {len(has)} rows have no result and are left out.")
     first = next(iter(outcomes.values()))
     whole = RawTask(
-        name, frame, first.y, origin=str(table.path), numbers=table.numbers, objectives=outcomes, error=first.error
+        name,
+        frame,
+        first.y,
+        origin=str(table.path),
+        numbers=table.numbers,
+        objectives=outcomes,
+        error=first.error,
+        batch=batches,
     )
     return whole.only(keep)
 

@@ -54,6 +54,7 @@ class TableUse:
     past: bool = True
     remedy: str = "Write the number alone, or delete the row."
     other: tuple[str, ...] = ()
+    batch: str = ""  # a column of batches, in which an empty cell says what the one above it does
 
 
 def column_unit(table: Table, column: str) -> str:
@@ -77,7 +78,7 @@ def cell_unit(table: Table, column: str) -> str:
 
 def typed(table: Table, use: TableUse) -> Table:
     """The table as it is to be used, with plain cells. Cells of rows without a result may hold anything."""
-    names = [*use.results, *use.numbers, *use.texts, *use.measured, *use.other]
+    names = [*use.results, *use.numbers, *use.texts, *use.measured, *use.other, *filter(None, [use.batch])]
     renamed = {c: name for c, name in meant_by(names, table.columns).items() if c != name}
     table = table.renamed(renamed)
     work, there, every = _Typing(table, use), set(table.columns), [True] * len(table.rows)
@@ -92,6 +93,8 @@ def typed(table: Table, use: TableUse) -> Table:
             work.spell(name, use.texts[name])
         else:
             work.read(name, has if use.past else every, use.remedy)
+    if use.batch in there:
+        work.fill_down(use.batch, has)
     if use.past:
         work.leave_out(inputs, has)
     return work.done([f"{table.path}: {old!r} is taken for {new!r}." for old, new in renamed.items()])
@@ -231,6 +234,16 @@ class _Typing:
             elif cell and cell not in choices and (choice := known.get(folded(cell))) is not None:
                 self.columns[name][row] = choice
                 self.how.setdefault((name, f"is taken for {choice!r}: case does not matter"), []).append((row, cell))
+
+    def fill_down(self, name: str, has: Sequence[bool]) -> None:
+        """Cells that say nothing as the one above them, as cells that were merged."""
+        cells = self.columns[name]
+        for row, own in enumerate(self.table.parsed(name)):
+            if own.word != MISSING:
+                continue
+            if has[row] and row and cells[row - 1]:
+                self.how.setdefault((name, "counts as the batch of the row above"), []).append((row, cells[row]))
+            cells[row] = cells[row - 1] if row else ""
 
     def leave_out(self, names: Sequence[str], has: Sequence[bool]) -> None:
         """Rows with a result that lack an input."""

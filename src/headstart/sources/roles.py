@@ -100,6 +100,11 @@ def is_lot(column: str) -> bool:
     return _LOT.fullmatch(spelled_out(column).lower()) is not None
 
 
+def called_a_date(column: str) -> bool:
+    """Whether a column is called as those are that hold dates or times."""
+    return _DATES.fullmatch(spelled_out(column).lower()) is not None
+
+
 def _counts(column: str, tables: Sequence[Table]) -> bool:
     """Whether all cells of a column are whole numbers and none is there twice in a file."""
     found = [[cell.value for cell in table.parsed(column) if cell.word != MISSING] for table in tables]
@@ -153,7 +158,7 @@ def no_setting(name: str, tables: Sequence[Table]) -> str:
         return "dates are no parameters"
     words = spelled_out(name).lower()
     numeric = all(t.kind(name) == "number" for t in own)
-    if _DATES.fullmatch(words) and (not numeric or _ONLY_DATES.fullmatch(words)):
+    if called_a_date(name) and (not numeric or _ONLY_DATES.fullmatch(words)):
         return "dates are no parameters"
     if _PEOPLE.fullmatch(words) and not numeric:
         return Message("who did it is no setting", Setting("parameter", name))

@@ -59,7 +59,7 @@ def _typed(campaign: Campaign, typed: Mapping[CellPlace, str], right: Collection
 
 
 def _typed_cell(campaign: Campaign, column: str, text: str) -> Any:
-    """A setting; or a result: a number with either decimal mark, nothing, or that it failed."""
+    """A setting; a batch; or a result: a number with either decimal mark, nothing, or that it failed."""
     p = next((p for p in campaign.file.parameters if p.name == column), None)
     if p is not None:
         if p.kind is Kind.FIXED or p.name not in campaign.table.columns:
@@ -67,6 +67,8 @@ def _typed_cell(campaign: Campaign, column: str, text: str) -> Any:
         if not text:
             raise InputError("An experiment needs all of its settings.")
         return as_setting(p, text if p.is_text else _typed_number(text, ""))
+    if column == campaign.file.batch and column in campaign.table.columns:
+        return text
     if column not in campaign.file.measured_columns:
         raise InputError(f"{column!r} is no column of results.")
     if not text or is_failure(text):
@@ -115,7 +117,7 @@ def save_results(
 
     def change(campaign: Campaign) -> tuple[str, bytes] | None:
         table, file = campaign.table, campaign.file
-        settings = [p.name for p in file.parameters]
+        settings = [*(p.name for p in file.parameters), *filter(None, [file.batch])]
         wanted = {(row, c): text for (row, c), text in typed.items() if c in settings or row not in failed}
         cells = _typed(campaign, wanted, right)
         cells |= {(row, column.name): FAILED for row in failed for column in file.results}
@@ -144,6 +146,8 @@ def add_row(
 ) -> Step | None:
     """Add an experiment of one's own, as it was typed; its results may be there already, or come later.
 
+    It is of the present batch unless the row says another one.
+
     ``right`` are columns whose cell somebody says is right: a result far outside anything seen, a value of no list.
     """
 
@@ -154,7 +158,10 @@ def add_row(
         found = _typed(campaign, {(OWN_ROW, name): row.get(name, "") for name in names}, told)
         values = {p.name: p.value for p in file.parameters if p.kind is Kind.FIXED}
         values |= {name: value for (_, name), value in found.items()}
-        return "an own experiment was added", edited(campaign.table, {}, campaign.mark, more=[values])
+        values |= {file.batch: told_batch} if (told_batch := row.get(file.batch, "").strip()) else {}
+        return "an own experiment was added", edited(
+            campaign.table, {}, campaign.mark, more=[campaign.with_batch(values)]
+        )
 
     return _changed(folder, seen, change, opening, [(OWN_ROW, column) for column in right])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,12 @@ class FolderContents:
 
     files: Mapping[str, str | None]
     current: str
+    today: str = ""  # where batches may be days: another day is another batch
 
     @property
     def key(self) -> str:
-        """Changes with every file."""
-        return _joined(self.files)
+        """Changes with every file, and from day to day where that matters."""
+        return _joined({**self.files, "": self.today} if self.today else self.files)
 
     @property
     def besides(self) -> str:
@@ -41,7 +43,7 @@ def contents_of(folder: Path) -> FolderContents:
     names = [TOML, *file.past, *described, *([file.candidates] if file.candidates else []), file.current]
     paths = {name: workbook_file(folder / name) for name in names}  # a sheet's is its workbook
     files = {name: digest(path.read_bytes()) if path.is_file() else None for name, path in paths.items()}
-    return FolderContents(files, file.current)
+    return FolderContents(files, file.current, date.today().isoformat() if file.batch else "")
 
 
 class PastKept:
@@ -60,11 +62,13 @@ class PastKept:
 
 def evidence_of(campaign: Campaign, besides: str) -> str:
     """Changes with everything that a model learns from: not with experiments that have no result yet."""
-    measured = [
+    measured: list[object] = [
         (sorted(e.values.items()), sorted(e.results.items()), sorted(e.errors.items()))
         for e in campaign.experiments
         if e.results
     ]
+    if campaign.file.batch:
+        measured += [campaign.batches.present, *(e.batch for e in campaign.experiments if e.results)]
     return hashlib.sha256(f"{besides} {measured!r}".encode()).hexdigest()
 
 

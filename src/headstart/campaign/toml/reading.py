@@ -259,10 +259,11 @@ _KEYS = {
     "past": TEXTS, "current": TEXT, "candidates": TEXT, "model": TEXT, "jobs": WHOLE, "device": TEXT, "ignore": TEXTS,
     "max_rows": WHOLE, "equal_rows": TEXT, "rename": TABLE, "fill": TABLE, "objectives": TABLE,
     "limits": TABLE_OR_TEXTS, "baseline": TABLE, "least_probability": NUMBER, "rules": LIST, "parameters": TABLE,
-    "cells": TABLE,
+    "cells": TABLE, "batch": TEXT, "drift": NUMBER,
 }  # fmt: skip
 _AS_WRITTEN = (
     "current", "candidates", "model", "jobs", "device", "max_rows", "rename", "fill", "cells", "least_probability",
+    "batch", "drift",
 )  # fmt: skip
 
 
@@ -277,6 +278,11 @@ def read_campaign_file(path: Path) -> CampaignFile:
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text. Save it as UTF-8.") from error
     return campaign_file_in(text, path)
+
+
+def wrong_at(path: Path, key: str, message: str) -> InputError:
+    """The error with the line of a key that can be read, but does not go with other files or settings."""
+    return TomlText(path, path.read_text(encoding="utf-8-sig")).fail(message, key)
 
 
 def campaign_file_in(text: str, path: Path) -> CampaignFile:
@@ -333,12 +339,17 @@ def campaign_file_in(text: str, path: Path) -> CampaignFile:
     for text, meaning in found.cells.items():
         if why := wrong_meaning(text, meaning):
             raise toml.fail(why, text, "cells")
+    if found.drift is not None and not (found.batch and found.drift > 0):
+        what = (
+            f"must be above 0, but it is {found.drift:g}." if found.batch else "needs a batch = COLUMN that it is of."
+        )
+        raise toml.fail(f"drift {what}", "drift")
     _require_one_meaning(toml, found)
     return found
 
 
 def _require_one_meaning(toml: TomlText, file: CampaignFile) -> None:
-    """A column is a parameter, a result, an error, or ignored: one of them."""
+    """A column is a parameter, a result, an error, the batch, or ignored: one of them."""
     names = [p.name for p in file.parameters]
     for column in file.results:
         part = "objectives" if isinstance(column.outcome, Goal) else "limits"
@@ -355,3 +366,7 @@ def _require_one_meaning(toml: TomlText, file: CampaignFile) -> None:
     if both:
         what = "a parameter" if both[0] in names else "a result"
         raise toml.fail(f"{both[0]!r} is {what} and cannot be ignored too. Delete one of the two.", "ignore")
+    others = {"a parameter": names, "a result": file.measured_columns, "in ignore": file.ignore}
+    others |= {"a column of descriptors": file.describing}
+    if what := next((what for what, own in others.items() if file.batch in own), ""):
+        raise toml.fail(f"{file.batch!r} is {what} and cannot be the batch too. Delete one of the two.", "batch")

@@ -11,6 +11,7 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
+from datetime import date
 from zipfile import ZipFile
 
 from headstart.errors import InputError, MissingExtraError
@@ -61,10 +62,11 @@ def new_workbook(columns: Sequence[str]) -> bytes:
     return out.getvalue()
 
 
-def with_cells(raw: bytes, sheet: str, cells: Mapping[tuple[int, int], str | float]) -> bytes:
+def with_cells(raw: bytes, sheet: str, cells: Mapping[tuple[int, int], str | float | date]) -> bytes:
     """The workbook with other cells in the sheet, each named by its row from 1 and its column from 0; "" empties one.
 
-    A cell keeps its format, and a new one gets that of the cell above it: 8 in a cell in percent is written as 0.08.
+    A cell keeps its format, and a new one gets that of the cell above it: 8 in a cell in percent is written as 0.08. A
+    day is a date of the spreadsheet program.
     """
     from openpyxl import load_workbook
     from openpyxl.cell import MergedCell
@@ -85,6 +87,9 @@ def with_cells(raw: bytes, sheet: str, cells: Mapping[tuple[int, int], str | flo
         if isinstance(value, str):
             cell.value = value or None
             cell.data_type = "s" if value else "n"  # a text that begins with = is no formula
+            continue
+        if isinstance(value, date):
+            cell.value = value  # in a format for dates if it has none
             continue
         if is_date_format(cell.number_format):
             cell.number_format = "General"

@@ -13,6 +13,7 @@ import io
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from unicodedata import normalize
 
@@ -213,13 +214,14 @@ def _table(path: Path, records: Sequence[Sequence[str]], raw: bytes, delimiter: 
     )
 
 
-def write_rows(layout: FileLayout, rows: Sequence[Sequence[str | float | int]]) -> str:
-    """Rows as text in that layout; numbers get its decimal mark."""
+def write_rows(layout: FileLayout, rows: Sequence[Sequence[str | float | int | date]]) -> str:
+    """Rows as text in that layout; numbers get its decimal mark, days are 2026-11-03."""
     mark = layout.mark or "."
     out = io.StringIO()
     writer = csv.writer(out, delimiter=layout.delimiter, lineterminator=layout.newline)
     for row in rows:
-        writer.writerow([c if isinstance(c, str) else number_text(c, mark) for c in row])
+        texts = (c.isoformat() if isinstance(c, date) else c for c in row)
+        writer.writerow([c if isinstance(c, str) else number_text(c, mark) for c in texts])
     return out.getvalue()
 
 
@@ -229,7 +231,7 @@ def edited(
     mark: str,
     *,
     without: Collection[int] = (),
-    more: Sequence[Mapping[str, str | float | int]] = (),
+    more: Sequence[Mapping[str, str | float | int | date]] = (),
 ) -> bytes:
     """The file's bytes with other cells, each named by the row's number and the column, without some rows, and more.
 
@@ -248,9 +250,10 @@ def edited(
         added = {(number, places[c]): value for number, row in numbered for c, value in row.items() if c in places}
         return with_cells(table.raw, table.sheet, {**written, **gone, **added})
 
-    def in_layout(row: Sequence[str | float], newline: str) -> str:
+    def in_layout(row: Sequence[str | float | date], newline: str) -> str:
         clear = table.layout.mark is None and decimal_mark([f"2{mark}326"], table.layout.delimiter) != mark
-        texts = [c if isinstance(c, str) else number_text(c, table.layout.mark or mark, clear=clear) for c in row]
+        own = table.layout.mark or mark
+        texts = [c if isinstance(c, str | date) else number_text(c, own, clear=clear) for c in row]
         return write_rows(replace(table.layout, newline=newline), [texts])
 
     text, encoding, bom, _ = decoded(table.raw, table.path)
