@@ -41,7 +41,7 @@ from headstart.models.posterior import TransferPosterior
 from headstart.sampler.outcomes import StudyPriors
 from headstart.sources.alignment import Alignment
 
-_PREFIX = "headstart: "
+PREFIX = "headstart: "
 _MAX_VERDICTS = 12
 _MAX_WEIGHTS = 5
 _DIGITS = 3
@@ -119,7 +119,7 @@ class Suggested:
         for name, prior in self.fitted.priors.items():
             own = attributes_of(prior, self.known[name])
             texts = {key: value for key, value in own.items() if isinstance(value, str)}
-            found |= {f"{_PREFIX}{name}, {key.removeprefix(_PREFIX)}": value for key, value in texts.items()}
+            found |= {f"{PREFIX}{name}, {key.removeprefix(PREFIX)}": value for key, value in texts.items()}
         return found
 
     def __repr__(self) -> str:
@@ -211,7 +211,7 @@ def attributes_of(prior: Prior, posterior: TransferPosterior) -> dict[str, str |
         beliefs = zip(prior.model.names, posterior.weights.tolist(), strict=True)
         found["model"] = f"{model}: {', '.join(f'{name} {_rounded(share)}' for name, share in beliefs)}"
         found |= _of_sources(prior, posterior)
-    return {f"{_PREFIX}{key}": value for key, value in found.items()}
+    return {f"{PREFIX}{key}": value for key, value in found.items()}
 
 
 def _of_sources(prior: AutoPrior, posterior: AutoPosterior) -> Mapping[str, str | float]:
