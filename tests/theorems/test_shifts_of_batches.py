@@ -1,7 +1,8 @@
 """Shifts between batches: y_i = f(x_i) + g(batch_i) + ε with g ~ N(0, τ²), and f + g(present) is what is predicted.
 
 It is modelled as h = f + g(present), whose offset is free, observed with noise that rows of a batch have in common:
-cov(d_i, d_j) = τ² D_ij for d = g(batch) − g(present) (``Dataset.shift_pattern``).
+cov(d_i, d_j) = τ² D_ij for d = g(batch) − g(present) (``Dataset.shift_pattern``). Shifts of batches are independent, or
+drift slowly with time: corr(g(s), g(t)) = exp(−|s − t|/drift).
 """
 
 from __future__ import annotations
@@ -35,11 +36,21 @@ class Batched:
     batches: tuple[tuple[int, ...], ...]
     present: int
     batch_var: float
+    drift: float | None = None
+
+    def alike(self, a: Array, b: Array) -> Array:
+        """The correlation of the shifts of batches, as a formula."""
+        apart = np.abs(np.subtract.outer(a, b))
+        return (apart == 0).astype(float) if self.drift is None else np.exp(-apart / self.drift)
 
     def task(self, i: int, **changes: object) -> Dataset:
         """Task i with its batches."""
         task = self.problem.tasks[i]
-        given_ = {"batch": np.array(self.batches[i], dtype=float), "present": float(self.present)} | changes
+        given_ = {
+            "batch": np.array(self.batches[i], dtype=float),
+            "present": float(self.present),
+            "drift": self.drift,
+        } | changes
         return Dataset(task.X, task.y, **given_)  # type: ignore[arg-type]
 
     @property
@@ -65,7 +76,8 @@ class Batched:
 def batched(draw: st.DrawFn, *, min_target: int = 1, max_target: int = 7) -> Batched:
     problem = draw(transfer_problems(min_sources=0, max_sources=2, min_target=min_target, max_target=max_target))
     labels = [tuple(draw(st.integers(0, 2)) for _ in task.y) for task in problem.tasks]
-    return Batched(problem, tuple(labels), draw(st.integers(0, 3)), draw(st.sampled_from([0.05, 0.4, 3.0])))
+    var, drift = draw(st.sampled_from([0.05, 0.4, 3.0])), draw(st.sampled_from([None, 0.5, 4.0]))
+    return Batched(problem, tuple(labels), draw(st.integers(0, 3)), var, drift)
 
 
 def of_f_and_g(one: Batched, offset_var: float) -> Gaussian:
@@ -75,7 +87,7 @@ def of_f_and_g(one: Batched, offset_var: float) -> Gaussian:
     Z = np.concatenate([task.X, problem.Xq])
     n = len(task.y)
     of = np.concatenate([batch, np.full(len(problem.Xq), float(one.present))])  # X_q is measured today
-    K = dense.kernel(problem.kind, Z, Z, level) + offset_var + one.batch_var * (of[:, None] == of)
+    K = dense.kernel(problem.kind, Z, Z, level) + offset_var + one.batch_var * one.alike(of, of)
     K[:n, :n] += level.noise_var * np.eye(n)
     prior = Gaussian(np.full(len(Z), level.offset), K)
     return dense.condition(prior, slice(0, n), task.y, 0.0)[slice(n, None)]
@@ -186,7 +198,7 @@ def test_scores_do_not_depend_on_which_batch_is_the_present_one(one: Batched) ->
     batch = np.array(one.batches[-1])
     n = len(task.y)
     K = dense.kernel(one.problem.kind, task.X, task.X, level) + level.noise_var * np.eye(n)
-    K = K + one.batch_var * (batch[:, None] == batch)
+    K = K + one.batch_var * one.alike(batch, batch)
     A = np.eye(n)[1:] - np.eye(n)[:1]
     joint = [dense.Gaussian(np.zeros(i), (A @ K @ A.T)[:i, :i]).log_density((A @ task.y)[:i]) for i in range(1, n)]
     expected = np.diff([0.0, 0.0, *joint])
@@ -196,7 +208,8 @@ def test_scores_do_not_depend_on_which_batch_is_the_present_one(one: Batched) ->
 
 @given(one=batched(), names=st.permutations(range(4)), seed=st.integers(0, 99))
 def test_neither_names_nor_the_order_of_rows_matter(one: Batched, names: list[int], seed: int) -> None:
-    """Batches are told apart by their numbers and by nothing else, and the present one is named."""
+    """Batches are told apart by their numbers and by nothing else, and the present one is named; times are times."""
+    one = replace(one, drift=None)
     Xq, target = torch.from_numpy(one.problem.Xq), one.target
     model, params = GPBO.using(kernel=one.problem.kernel), ChainParams(one.params().levels[-1:])
     assert target.batch is not None

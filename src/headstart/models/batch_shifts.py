@@ -151,9 +151,8 @@ def shifts_in_words(every: Sequence[Shifts], target: str, unit: str = "") -> lis
     if others := [one for one in every if one not in told]:
         sizes, noises = ([getattr(one, what) for one in others] for what in ("size", "noise"))
         lines.append(
-            f"{', '.join(one.task for one in others)}: shifts from one {others[0].noun} to another are not clearly larger "
-            f"than the noise, "
-            f"{_span(sizes, unit)} beside {_span(noises, unit)}."
+            f"{', '.join(one.task for one in others)}: shifts from one {others[0].noun} to another are not clearly "
+            f"larger than the noise, {_span(sizes, unit)} beside {_span(noises, unit)}."
         )
     return lines
 

@@ -39,14 +39,14 @@ from headstart.gp.fit import generator_from
 from headstart.models.learning import LearningProgress
 from headstart.models.model import observed
 from headstart.models.outcomes import OutcomePosteriors
-from headstart.sampler.explanation import StudyExplanation, Suggested, explained, not_explained
+from headstart.sampler.explanation import PREFIX, StudyExplanation, Suggested, explained, not_explained
 from headstart.sampler.outcomes import SourceFitter, StudyPriors, prefix_of
 from headstart.sampler.settings import SettingConstraints, TrialDomain, not_kept, values_of_late_parameter
 from headstart.sampler.space import StudySnapshot, as_asked, clip_value
 from headstart.sampler.trials import EncodedTrials, count_same, fixed_parameters, note, noted
 from headstart.sources.alignment import infinite_in_words, outliers_in_words, own_outliers
 from headstart.sources.forms.naming import errors_of_trials
-from headstart.sources.optuna_api import set_attributes
+from headstart.sources.optuna_api import set_attributes, study_attributes
 from headstart.sources.raw import finite
 
 if TYPE_CHECKING:
@@ -190,11 +190,25 @@ class Adviser:
                 f"acquisition='ucb' is the bound of one objective, but the study has {len(study.directions)}. Use "
                 "acquisition='logei', the default, or make constraints of the others."
             )
+        self._begin_in_batch(study, trial)
         if self.settings:
             params = fixed_parameters(trial)
             for rule in self._rules(self.fitter.read(study)):
                 if not rule.holds(params):
                     self.log.warn(not_kept(trial.number, params, f"the rule {str(rule)!r}", rule.parameters))
+
+    def _begin_in_batch(self, study: Study, trial: FrozenTrial) -> None:
+        """Write down that the trial belongs to the batch that the study says, if the trial says none."""
+        named = self.fitter.batch
+        if named.name is None:
+            return
+        told = study_attributes(study)
+        if complaint := named.complaint(told.get(named.name)):
+            raise InputError(f"Study {study.study_name!r}: {complaint}")
+        now = named.label(told)
+        if now is not None and named.label(trial.user_attrs) is None:
+            set_attributes(study, trial, {named.name: now}, user=True)
+            trial.set_user_attr(named.name, now)  # so that the objective sees it
 
     def forget(self, number: int) -> None:
         """Drop what the suggestion of a trial that has ended rests on."""
@@ -209,7 +223,7 @@ class Adviser:
         """
         number = trial.number
         fitted = self.fitter.fit(now)
-        trials = fitted.encode(now.trials, own=number)
+        trials = fitted.encode(now, trial)
         known = fitted.condition(trials, seed=self.seed(number))
         self._warn_of(now, fitted, known)
         remarks = self._remarks(fitted, trials)
@@ -228,7 +242,8 @@ class Adviser:
                 f"Every candidate that may be tried ({len(allowed.rows)}) was tried or is awaited: from now on they "
                 "are tried again."
             )
-        return Suggested(number, params, x, fitted, known, partial(self.outlook, now.study), remarks)
+        look = partial(self.outlook, now.study)
+        return Suggested(number, params, x, fitted, known, look, remarks, batches=trials.batch)
 
     def _choose(self, known: OutcomePosteriors, domain: Domain, trials: EncodedTrials, seed: int) -> Float[Tensor, "d"]:
         """The best point that is neither pending nor, where points are tried once, finished; if all are, the best.
@@ -351,14 +366,14 @@ class Adviser:
                     why = "No parameter is known before the first trial, so there is nothing to explain."
                     return not_explained(why, str(self.fitter.sources), look=look)
                 fitted = self.fitter.fit(now)
-                trials = fitted.encode(now.trials)
+                trials = fitted.encode(now)
                 name = fitted.name_of(outcome)
                 target, remarks = fitted.results(trials, name), self._remarks(fitted, trials)
-                posterior, X = None, target.X[:0]
+                posterior, X, batches = None, target.X[:0], trials.batch
             elif self.last is not None:
                 fitted, remarks, look = self.last.fitted, self.last.remarks, self.last.look
                 name = fitted.name_of(outcome)
-                posterior, X = self.last.known[name], self.last.x.unsqueeze(0)
+                posterior, X, batches = self.last.known[name], self.last.x.unsqueeze(0), self.last.batches
                 target = observed(posterior)
             else:
                 return not_explained(
@@ -366,7 +381,9 @@ class Adviser:
                     "was loaded.",
                     str(self.fitter.sources),
                 )
-        return explained(fitted, target, X, outcome=name, posterior=posterior, remarks=remarks, look=look)
+        return explained(
+            fitted, target, X, outcome=name, posterior=posterior, remarks=remarks, look=look, batches=batches
+        )
 
     def outlook(self, study: Study) -> Outlook:
         """What the next trials of the study are expected to gain."""
@@ -375,7 +392,7 @@ class Adviser:
             if now.nothing_to_choose:
                 return Outlook(None, 1, 0, thing="trial")
             fitted, number = self.fitter.fit(now), len(now.trials)
-            trials = fitted.encode(now.trials)
+            trials = fitted.encode(now)
             allowed = self._domain(now, fitted.alignment.space)
             found = outlook(
                 fitted.condition(trials, seed=self.seed(number)),
@@ -401,12 +418,33 @@ class Adviser:
         for attribute in self.fitter.errors.every:
             for complaint in errors_of_trials(now.trials, attribute, f"Study {now.study.study_name!r}")[1]:
                 self.log.warn(f"{complaint} Until then it is taken as not known.")
+        self._warn_of_batches(now)
         count = len(fitted.alignment.tasks)
         if count and all(bool(posterior.blind) for posterior in known.posteriors):
             which = "The source is not" if count == 1 else f"None of the {count} sources is"
             self.log.warn(
                 f"{which} trusted, being too small or noise (print(sampler.explain()) says why): the first trials are "
                 "the best of the past and a design that fills the space."
+            )
+
+    def _warn_of_batches(self, now: StudySnapshot) -> None:
+        """Of batches that shifts cannot drift with, and of a name that nothing has, once a trial is finished."""
+        named, sources = self.fitter.batch, self.fitter.sources
+        if named.name is None:
+            return
+        for trial in now.trials:
+            if complaint := named.complaint(trial.user_attrs.get(named.name)):
+                where = f"Study {now.study.study_name!r}, trial {trial.number}"
+                self.log.warn(f"{where}: {complaint} It counts as of the batch before it.")
+        told = {name for trial in now.trials for name in trial.user_attrs} | {*study_attributes(now.study)}
+        finished = any(trial.state == TrialState.COMPLETE for trial in now.trials)
+        if finished and named.name not in told and all(task.batch is None for task in sources):
+            columns = {name for task in sources for name in task.parameters if name not in now.distributions}
+            known = sorted({name for name in told if not name.startswith(PREFIX)} | columns)
+            self.log.warn(
+                f"batch: neither this study, nor a trial of it, nor a source has {named.name!r}, so that all results "
+                f"are of one batch. Say it with study.set_user_attr({named.name!r}, ...) before trials are asked for, "
+                f"or with trial.set_user_attr in the objective. {nearest(named.name, known) if known else ''}".rstrip()
             )
 
     def _remarks(self, fitted: StudyPriors, trials: EncodedTrials) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ from headstart.sampler.outcomes import StudyPriors
 from headstart.sources.alignment import Alignment
 from headstart.sources.batches import Batches
 
-_PREFIX = "headstart: "
+PREFIX = "headstart: "
 _THIS = "this study"
 _MAX_VERDICTS = 12
 _MAX_WEIGHTS = 5
@@ -102,6 +102,7 @@ class Suggested:
     look: Callable[[], Outlook] = field(compare=False)
     remarks: tuple[str, ...] = ()  # on the study's own results
     drawn: dict[str, str] = field(default_factory=dict)  # parameters asked for besides: who drew them, and why
+    batches: Batches | None = None  # of the study's trials
 
     @property
     def alignment(self) -> Alignment:
@@ -127,7 +128,7 @@ class Suggested:
         for name, prior in self.fitted.priors.items():
             own = attributes_of(prior, self.known[name])
             texts = {key: value for key, value in own.items() if isinstance(value, str)}
-            found |= {f"{_PREFIX}{name}, {key.removeprefix(_PREFIX)}": value for key, value in texts.items()}
+            found |= {f"{PREFIX}{name}, {key.removeprefix(PREFIX)}": value for key, value in texts.items()}
         return found
 
     def __repr__(self) -> str:
@@ -177,12 +178,11 @@ def explained(
     posterior: TransferPosterior | None,
     remarks: Sequence[str],
     look: Callable[[], Outlook],
-    batches: Batches | None = None,
-    batch: str = "batch",
+    batches: Batches | None,
 ) -> StudyExplanation:
     """The verdicts on the sources of an outcome after the study's results, and how they were brought into its space.
 
-    ``batches`` are those of the study's results, and ``batch`` is what one of them is called.
+    ``batches`` are those of the study's trials.
     """
     prior, told = fitted.priors[outcome], [f"this study: {target.n} results", *(f"  ! {one}" for one in remarks)]
     report = "\n".join([str(fitted.alignment), *(told if remarks else ())])
@@ -191,7 +191,7 @@ def explained(
     sign = float(fitted.outcomes[outcome].sign)
 
     def named(found: Sequence[Shifts]) -> tuple[Shifts, ...]:
-        return tuple(one.named(batch, names.get(one.task, {}), sign) for one in found)
+        return tuple(one.named(fitted.batch.name or "batch", names[one.task], sign) for one in found)
 
     if isinstance(prior, AutoPrior):
         found = explain(prior, replace(target, name=_THIS), X, posterior=posterior)
@@ -235,7 +235,7 @@ def attributes_of(prior: Prior, posterior: TransferPosterior) -> dict[str, str |
         beliefs = zip(prior.model.names, posterior.weights.tolist(), strict=True)
         found["model"] = f"{model}: {', '.join(f'{name} {_rounded(share)}' for name, share in beliefs)}"
         found |= _of_sources(prior, posterior)
-    return {f"{_PREFIX}{key}": value for key, value in found.items()}
+    return {f"{PREFIX}{key}": value for key, value in found.items()}
 
 
 def _of_sources(prior: AutoPrior, posterior: AutoPosterior) -> Mapping[str, str | float]:

@@ -31,7 +31,7 @@ from headstart.sampler.limits import StudyLimits
 from headstart.sampler.space import OrderedChoices, SourceSpace, StudySnapshot
 from headstart.sampler.trials import EncodedTrials, encode_trials
 from headstart.sources.alignment import Alignment, align, any_result, split, turned_round, with_outliers
-from headstart.sources.forms.naming import ErrorNames, errors_of_trials, limited_of_trials
+from headstart.sources.forms.naming import BatchName, ErrorNames, errors_of_trials, limited_of_trials
 from headstart.sources.forms.studies import is_same_study
 from headstart.sources.objectives import called, of_goals
 from headstart.sources.optuna_api import constraints_of
@@ -55,6 +55,7 @@ class StudyPriors:
     priors: Mapping[str, Prior]
     fill: Mapping[str, Any]
     errors: tuple[str | None, ...]  # the user attributes with the standard errors of the outcomes, in their order
+    batch: BatchName  # the user attribute with the batch of a trial
 
     @property
     def prior(self) -> Prior:
@@ -66,10 +67,11 @@ class StudyPriors:
         goal = called(str(outcome or 0), [goal.name for goal in self.outcomes.goals])
         return self.outcomes[str(outcome)].name if goal is None else goal
 
-    def encode(self, trials: Sequence[FrozenTrial], own: int = -1) -> EncodedTrials:
-        """The trials of the study in its space, but for number ``own``."""
-        minimize = not self.outcomes.goals[0].maximize
-        return encode_trials(trials, self.alignment.space, own=own, minimize=minimize, fill=self.fill)
+    def encode(self, now: StudySnapshot, asking: FrozenTrial | None = None) -> EncodedTrials:
+        """The trials of the study in its space, but for the one that is ``asking``, and the batches they belong to."""
+        own, minimize = -1 if asking is None else asking.number, not self.outcomes.goals[0].maximize
+        found = encode_trials(now.trials, self.alignment.space, own=own, minimize=minimize, fill=self.fill)
+        return found.with_batches(self.batch, now, asking)
 
     def condition(self, encoded: EncodedTrials, *, seed: int) -> OutcomePosteriors:
         """The posteriors given the study's results."""
@@ -104,7 +106,8 @@ class StudyPriors:
         there, space = ~np.isnan(y), encoded.space
         variances = None if error is None else error_var(error[there])
         X = encoded.X[torch.from_numpy(there)]
-        return Dataset(X, y[there], "this study", categories=space.categories, error_var=variances)
+        batch = encoded.in_batches(np.flatnonzero(there))
+        return Dataset(X, y[there], "this study", categories=space.categories, error_var=variances, **batch)
 
 
 @dataclass
@@ -119,6 +122,7 @@ class SourceFitter:
     warn: Callable[[str], None]
     listed: RawTask | None = None  # settings to try, whose parameters are then all there are
     errors: ErrorNames = field(default_factory=ErrorNames)
+    batch: BatchName = field(default_factory=BatchName)
     categories: frozenset[str] = frozenset()  # parameters whose choices are not ordered, even if they are numbers
     study_limits: StudyLimits = field(default_factory=StudyLimits)
     _of_study: dict[str, tuple[tuple[RawTask, ...], SourceSpace]] = field(default_factory=dict)  # by its name
@@ -244,7 +248,7 @@ class SourceFitter:
                 far = with_outliers(replace(own, decisions=()), priors[name].outliers).decisions
                 found += [replace(decision, what=f"{prefix_of(name, outcomes)}{decision.what}") for decision in far]
             alignment = replace(alignment, decisions=(*alignment.decisions, *found))
-        return StudyPriors(alignment, outcomes, priors, self.fill, errors)
+        return StudyPriors(alignment, outcomes, priors, self.fill, errors, self.batch)
 
     def _outcomes_of(self, study: Study, trials: Sequence[FrozenTrial], sources: Sequence[RawTask]) -> Outcomes:
         """What is measured: the study's objectives, the constraints of its trials, or of its sources, and limits."""

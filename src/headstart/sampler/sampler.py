@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, TPESampler
 
+from headstart.data.dataset import Dataset
 from headstart.data.outcomes import Limit
 from headstart.data.rules.rule import SettingRule
 from headstart.decide.acquisition import Acquisition
@@ -31,9 +32,10 @@ from headstart.sampler.limits import StudyLimits
 from headstart.sampler.outcomes import SourceFitter
 from headstart.sampler.settings import SettingConstraints
 from headstart.sampler.space import OrderedChoices
-from headstart.sources.forms.naming import ErrorNames
+from headstart.sources.forms.naming import BatchName, ErrorNames
 from headstart.sources.optuna_api import write_constraints
 from headstart.sources.past import read_sources
+from headstart.sources.raw import RawTask
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -70,6 +72,11 @@ class TransferSampler(BaseSampler):
         independent_sampler: For parameters that no source and no finished trial knows; by default TPE.
         error: The user attribute of trials, of this study and of past ones, and the column of tables with the standard
             error of a result; of several objectives {objective: name}. A result without one has a typical error.
+        batch: The user attribute of trials, of this study and of past ones, and the column of tables with the batch of
+            a result, such as a lot, a day or an operator, whose results may be shifted together. The present batch is
+            what the trial says, or the study (``study.set_user_attr("lot", "B")``), or else the latest trial.
+        drift: With ``batch``, over how many days shifts stay alike, where batches are dates, or over how much where
+            they are numbers; by default every batch has a shift of its own.
         constraints: The columns of tables that hold constraints, {key: column}: they hold where a value is at most 0.
         limits: What the results must keep, as text: "impurity <= 2", "6.5 <= pH <= 7.5" or "cost <= 1.1 * baseline". Of
             an objective it is the worst value that is still of interest, and "pH = 7" has it as near to 7 as possible.
@@ -115,6 +122,8 @@ class TransferSampler(BaseSampler):
         independent_sampler: BaseSampler | None = None,
         constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
         error: str | Mapping[Any, str] | None = None,
+        batch: str | None = None,
+        drift: float | None = None,
         constraints: Mapping[str, str] | None = None,
         limits: Sequence[str | Limit] = (),
         baseline: int | Mapping[str, float] | None = None,
@@ -140,7 +149,7 @@ class TransferSampler(BaseSampler):
         ordered = None if space is None else {n: OrderedChoices.of(n, own, names) for n, own in space.items()}
         settings.require(ordered)
         study_limits, error = StudyLimits.of(limits, baseline, least_probability, error)
-        errors = ErrorNames.of(error)
+        errors, batches = ErrorNames.of(error), BatchName.of(batch, drift)
         found = read_sources(
             () if sources is None else sources,
             objective=objective,
@@ -149,6 +158,7 @@ class TransferSampler(BaseSampler):
             error=error,
             constraints=constraints,
             limited=study_limits.quantities,
+            batch=batches,
         )
         known = (own for task in found for own in (task.error, *(o.error for o in task.objectives.values())))
         if found and errors.every and all(own is None for own in known):
@@ -158,6 +168,7 @@ class TransferSampler(BaseSampler):
             log.warn(line)
         if not found and learnt_by.needs_sources:
             logger.info("No sources are given: the study starts from scratch.")
+        _require_shifts(learnt_by, batches, found)
         fitter = SourceFitter(
             sources=found,
             model=learnt_by,
@@ -167,6 +178,7 @@ class TransferSampler(BaseSampler):
             warn=log.warn,
             listed=settings.candidates.task if settings.candidates else None,
             errors=errors,
+            batch=batches,
             categories=names,
             study_limits=study_limits,
         )
@@ -303,6 +315,17 @@ def _model(model: str | TransferModel) -> TransferModel:
     is_model = isinstance(model, str | TransferModel)
     _require(is_model, f"model must be a name or a headstart model such as SHGP, but it is {model!r}.")
     return model_named(model) if isinstance(model, str) else model
+
+
+def _require_shifts(model: TransferModel, batch: BatchName, sources: Sequence[RawTask]) -> None:
+    """Raise an ``InputError`` where batches are named, or a source has several, and the model knows no shifts."""
+    several = [task for task in sources if task.batch is not None and len({*task.batch.numbers.tolist()}) > 1]
+    if batch.name is not None or several:
+        try:
+            model.require_known_batches([Dataset([[0.0], [1.0]], [0.0, 0.0], batch=[0, 1])])
+        except InputError as error:
+            where = several[0].where if batch.name is None else f"batch={batch.name!r}"
+            raise InputError(f"{where}: {error}") from error
 
 
 def _acquisition(kind: str | Acquisition) -> Acquisition:

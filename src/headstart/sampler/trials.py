@@ -26,14 +26,18 @@ from torch import Tensor
 
 from headstart.data.space import Space
 from headstart.errors import NoPlaceError
+from headstart.sources.batches import Batches, in_batches
+from headstart.sources.forms.naming import BatchName
 from headstart.sources.forms.studies import estimated_finals
 from headstart.sources.matching import match
-from headstart.sources.optuna_api import enqueued_parameters, set_attributes, system_attributes
+from headstart.sources.optuna_api import enqueued_parameters, set_attributes, study_attributes, system_attributes
 from headstart.sources.raw import INFINITE
 
 if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import FrozenTrial
+
+    from headstart.sampler.space import StudySnapshot
 
 _COMPLETE = TrialState.COMPLETE
 _KEY = "headstart:params"
@@ -56,6 +60,8 @@ class EncodedTrials:
     awaited: Float[Tensor, "a d"]  # those of the trials that run or wait
     running: Mapping[int, Mapping[str, Any]]  # the parameters of these by number
     asking: int  # how many older running trials have no parameters yet
+    batch: Batches | None = None  # of the finished trials, where any trial or the study says one
+    present: float | None = None  # the batch of the next trial and of those that run
 
     @property
     def pending(self) -> Float[Tensor, "p d"]:
@@ -64,10 +70,34 @@ class EncodedTrials:
 
     @property
     def noisy(self) -> bool:
-        """Whether two trials of the same point have different results."""
+        """Whether two trials of the same point and batch have different results."""
         known: dict[tuple[float, ...], Any] = {}
-        done = [(x, t.values) for x, t in zip(self.X.tolist(), self.finished, strict=True) if t.state == _COMPLETE]
-        return any(known.setdefault(tuple(x), values) != values for x, values in done)
+        batches = [0.0] * len(self.finished) if self.batch is None else self.batch.numbers.tolist()
+        every = zip(self.X.tolist(), batches, self.finished, strict=True)
+        done = [((*x, batch), t.values) for x, batch, t in every if t.state == _COMPLETE]
+        return any(known.setdefault(point, values) != values for point, values in done)
+
+    def in_batches(self, rows: NDArray[np.intp]) -> dict[str, Any]:
+        """The arguments of a ``Dataset`` of these of the finished trials that say which batches they belong to."""
+        return in_batches(self.batch, rows, self.present)
+
+    def with_batches(self, named: BatchName, now: StudySnapshot, asking: FrozenTrial | None) -> EncodedTrials:
+        """The same with the batches that the user attributes of trials and of the study say.
+
+        A trial that says none belongs to the batch of the one before it. The present batch is what the trial that is
+        asking says, or else the study, or else the latest trial.
+        """
+        if named.name is None:
+            return self
+        trials = [t for t in now.trials if t.state != TrialState.WAITING]
+        own = None if asking is None else named.label(asking.user_attrs)
+        present = named.label(study_attributes(now.study)) if own is None else own
+        every = named.numbered([*(named.label(t.user_attrs) for t in trials), present], "this study")
+        if every is None:
+            return self
+        places = {t.number: i for i, t in enumerate(trials)}
+        rows = np.array([places[t.number] for t in self.finished], dtype=int)
+        return replace(self, batch=every.only(rows), present=float(every.numbers[-1]))
 
     def with_running(self, trials: Sequence[FrozenTrial]) -> EncodedTrials:
         """The same with the running and waiting trials as they are now: encoded again only if one has changed."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, Self
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 from headstart.errors import InputError
 
 _DAY = 86400.0  # seconds
+_ISO = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}.*)?")
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +35,7 @@ class Batches:
 
         Args:
             labels: Texts, numbers, dates or times, one per row; None, NaN and "" are none. A time belongs to its day.
+                Texts such as 2026-03-01 or 2026-03-01T14:00 are dates and times if all are, and with a drift each.
             drift: Over how long shifts stay alike, where they drift slowly: in days if labels are dates.
             where: What messages call the labels.
 
@@ -45,6 +49,9 @@ class Batches:
         for label in labels:
             nothing = label is None or label == "" or label != label  # NaN and NaT differ from themselves
             filled.append((filled[-1] if filled else None) if nothing else label)
+        dated = [_dated(label) for label in filled]
+        if drift is not None or all(label is None or isinstance(label, date) for label in dated):
+            filled = dated
         names = [_name(label) for label in filled]
         if drift is None:
             places = {name: float(i) for i, name in enumerate(dict.fromkeys(names))}
@@ -69,6 +76,14 @@ def in_batches(
     if batches is None:
         return {}
     return {"batch": batches.numbers[np.asarray(rows, dtype=int)], "present": present, "drift": batches.drift}
+
+
+def _dated(label: Any) -> Any:
+    """The date, or the time, that a text in the form of ISO 8601 says; anything else as it is."""
+    if isinstance(label, str) and _ISO.fullmatch(label):
+        with suppress(ValueError):
+            return datetime.fromisoformat(label)
+    return label
 
 
 def _name(label: Any) -> str:

@@ -283,12 +283,12 @@ class _Typing:
         )
 
 
-def read_frame(path: Path | str, *, measured: Sequence[str] = ()) -> pd.DataFrame:
+def read_frame(path: Path | str, *, measured: Sequence[str] = (), text: str | None = None) -> pd.DataFrame:
     """The table as a DataFrame: float64 where a column holds numbers (NaN: no cell), else text (None: no cell).
 
     Cells mean what they mean in any file: '60 °C' is 60, and a date is text. In columns of what was ``measured`` there
-    are numbers alone, NaN for a result that failed. The remarks on how cells were read are in ``attrs["remarks"]``;
-    all that cannot be read is told together.
+    are numbers alone, NaN for a result that failed, and the column ``text`` is text. The remarks on how cells were read
+    are in ``attrs["remarks"]``; all that cannot be read is told together.
     """
     import pandas as pd
 
@@ -297,6 +297,7 @@ def read_frame(path: Path | str, *, measured: Sequence[str] = ()) -> pd.DataFram
         raise UnusableSourceError(f"{path} has a header but no rows: nothing was measured there. Leave it out.")
     results = tuple(meant_by(measured, table.columns))
     kinds = {column: "result" if column in results else table.kind(column) for column in table.columns}
+    kinds |= {column: "text" for column in meant_by([text] if text else [], table.columns) if kinds[column] == "number"}
     table = typed(table, TableUse(results, tuple(c for c in kinds if kinds[c] == "number"), past=False))
     refuse(table.problems)
     any_value = [False] * len(table.rows)  # none is needed

@@ -22,6 +22,12 @@ def set_attributes(study: Study, trial: FrozenTrial, attributes: Mapping[str, An
         write(trial._trial_id, key, value)
 
 
+def study_attributes(study: Study) -> Mapping[str, Any]:
+    """The user attributes of a study, which the part of one that Hyperband shows does not give."""
+    found: Mapping[str, Any] = study._storage.get_study_user_attrs(study._study_id)
+    return found
+
+
 def system_attributes(trial: FrozenTrial) -> Mapping[str, Any]:
     """The system attributes of a trial."""
     return trial.system_attrs

@@ -19,7 +19,7 @@ import pandas as pd
 
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError, UnusableSourceError
-from headstart.sources.forms.naming import Renames, Wanted, of_no_source, told_apart
+from headstart.sources.forms.naming import BatchName, Renames, Wanted, of_no_source, told_apart
 from headstart.sources.forms.storages import Storages, is_url, listed, reading, shown
 from headstart.sources.forms.studies import task_of_study, task_of_trials, thinned
 from headstart.sources.forms.tables import task_of_dataset, task_of_file, task_of_frame
@@ -58,6 +58,8 @@ class Sources(Sequence[RawTask]):
         objective: str | int | Sequence[str | int] | Mapping[str, Any] | None = None,
         rename: Mapping[str, Any] | None = None,
         error: str | Mapping[Any, str] | None = None,
+        batch: str | None = None,
+        drift: float | None = None,
     ) -> Self:
         """Every usable study of a database, sorted by name.
 
@@ -70,6 +72,8 @@ class Sources(Sequence[RawTask]):
             rename: New names of parameters, {old: new} or {study: {old: new}}.
             error: The user attribute with the standard error of a trial's result; of several objectives {objective:
                 attribute}.
+            batch: The user attribute with the batch of a trial, such as its lot or its day.
+            drift: Over how many days, or units of the batches' numbers, shifts stay alike; None: each has its own.
 
         Returns:
             The studies' trials as tasks, and a sentence for every study that was skipped.
@@ -87,7 +91,8 @@ class Sources(Sequence[RawTask]):
             others = f"{shown(storage)}: {len(names) - len(chosen)} of {len(names)} studies are not asked for."
             if names and not chosen:
                 raise InputError("\n".join(["There is nothing to start from.", *(missing or [others])]))
-            tasks, skipped = _read(every_study(storages, storage, chosen), missing, objective, rename, error)
+            asked = Wanted.of(objective, error, batch=BatchName.of(batch, drift))
+            tasks, skipped = _read(every_study(storages, storage, chosen), missing, asked, rename)
         return cls(tasks, skipped if len(chosen) == len(names) else (*skipped, others))
 
     @overload
@@ -118,6 +123,7 @@ def read_sources(
     error: str | Mapping[Any, str] | None = None,
     constraints: Mapping[str, str] | None = None,
     limited: Mapping[str, str | None] | None = None,
+    batch: BatchName | None = None,
 ) -> Sources:
     """All sources, in order, under names of their own.
 
@@ -125,9 +131,9 @@ def read_sources(
     sources, or {source: name}; a list names several, all of which are read. ``error`` names the column or user
     attribute with the standard errors of the results, for several objectives {objective: name}; ``constraints`` the
     columns of tables with values that must not be above 0, {key: column}, and ``limited`` the columns and attributes
-    with quantities in their own units, {name: that of its errors}. ``space`` gives the parameters of a
-    ``Dataset``, whose columns have no names. ``rename`` gives parameters other names: {old: new} in all sources,
-    {source: {old: new}} in one.
+    with quantities in their own units, {name: that of its errors}; ``batch`` those with the batch of a result.
+    ``space`` gives the parameters of a ``Dataset``, whose columns have no names. ``rename`` gives parameters other
+    names: {old: new} in all sources, {source: {old: new}} in one.
     """
     _require_list(sources)
     skipped: list[str] = [*sources.skipped] if isinstance(sources, Sources) else []
@@ -144,21 +150,17 @@ def read_sources(
                 skipped.append(str(reason))
         if not found and not skipped:
             return Sources()
-        return Sources(*_read(found, skipped, objective, rename, error, constraints, limited))
+        return Sources(*_read(found, skipped, Wanted.of(objective, error, constraints, limited, batch), rename))
 
 
 def _read(
     found: Sequence[Found],
     not_found: Sequence[str],
-    objective: str | int | Sequence[str | int] | Mapping[str, Any] | None,
+    wanted: Wanted,
     rename: Mapping[str, Any] | None,
-    error: str | Mapping[Any, str] | None = None,
-    constraints: Mapping[str, str] | None = None,
-    limited: Mapping[str, str | None] | None = None,
 ) -> tuple[tuple[RawTask, ...], tuple[str, ...]]:
     """Everything that was found and can be learnt from, and what cannot."""
-    wanted, renames = Wanted.of(objective, error, constraints, limited), Renames.of(rename)
-    skipped = list(not_found)
+    renames, skipped = Renames.of(rename), list(not_found)
 
     def complain(mistake: str) -> None:
         """Names that nothing has are a mistake, unless they may be those of a source that is out of reach."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
 import numpy as np
@@ -368,6 +368,32 @@ def test_the_pattern_of_shifts_is_that_of_differences_to_the_present_batch() -> 
     assert not one.has_shifts
     assert Dataset(X, y).shift_pattern() is None
     assert not Dataset(X, y).has_shifts
+
+
+def test_shifts_that_drift_are_alike_as_long_as_that() -> None:
+    """corr(g(s), g(t)) = exp(−|s − t|/drift); rows of the present time have no shift, to the last bit."""
+    task = Dataset(X, y, batch=[0.0, 3.0, 10.0], present=10.0, drift=5)
+    c = torch.exp(-torch.tensor([[0.0, 3.0, 10.0], [3.0, 0.0, 7.0], [10.0, 7.0, 0.0]], dtype=torch.float64) / 5.0)
+    A = torch.tensor([[1.0, 0.0, -1.0], [0.0, 1.0, -1.0], [0.0, 0.0, 0.0]], dtype=torch.float64)
+    D = task.shift_pattern()
+    assert D is not None
+    torch.testing.assert_close(D, A @ c @ A.mT, rtol=1e-12, atol=1e-12)
+    assert not D[2].any()
+    assert not D[:, 2].any()
+    assert torch.equal(task.shift_pattern(slice(1, 2)), D[1:2])  # type: ignore[arg-type]
+    assert task.shift_groups.tolist() == [0.0, 0.0, 2.0]  # type: ignore[union-attr]
+    assert replace(task, drift=None).shift_groups.tolist() == [0.0, 3.0, 10.0]  # type: ignore[union-attr]
+    apart, none = (Dataset(X, y, batch=[0.0, 3.0, 3.0], present=7.0, drift=length) for length in (1e-3, None))
+    torch.testing.assert_close(apart.shift_pattern(), none.shift_pattern())
+    assert task.head(2).drift == task.rows(slice(1)).drift == task.repeated(2).drift == 5.0
+    assert Dataset(X, y, drift=5).drift is None
+
+
+@pytest.mark.parametrize("drift", [0, -1.0, float("nan"), float("inf"), "a month", True])
+def test_a_drift_is_a_positive_length_of_time(drift: Any) -> None:
+    """The time over which shifts stay alike."""
+    with pytest.raises(InputError, match="drift of the data set is a positive number, the time over which shifts"):
+        Dataset(X, y, batch=[1, 2, 3], drift=drift)
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,7 @@ def test_an_explanation_is_of_the_data_with_their_batches() -> None:
 
 
 def test_a_target_is_expected_to_have_the_shifts_of_its_sources() -> None:
-    """Their normal likelihoods of log τ² on the general prior, and how tasks differ; sources of one batch say nothing."""
+    """Normal likelihoods of log τ² on the general prior, and how tasks differ; sources of one batch say nothing."""
     still = replace(PROBLEM.sources[2], batch=0 * PROBLEM.sources[2].y)
     prior = auto_only(quick(AUTO).learn([*SHIFTED.sources[:2], still]))
     kin = prior.priors[0]
@@ -292,6 +292,43 @@ def test_batches_of_different_sources_are_different() -> None:
     assert not set(a.tolist()) & set(b.tolist())
     assert not (set(a.tolist()) | set(b.tolist())) & set(c.tolist())
     assert pooled([replace(s, batch=0 * s.y) for s in PROBLEM.sources]).batch is None
+
+
+def test_pooled_times_of_different_sources_are_far_apart() -> None:
+    """In units of each drift; batches beside them stay apart from each other, and rows of one stay together."""
+    first = replace(PROBLEM.sources[0], batch=torch.arange(9).double() + 40, drift=2.0)
+    second = replace(PROBLEM.sources[1], batch=torch.arange(6).remainder(2).double())
+    together = pooled((first, second, PROBLEM.sources[2]))
+    assert together.batch is not None
+    assert together.drift == 1.0
+    c = together.shift_correlation(together.batch, together.batch)
+    torch.testing.assert_close(c[:9, :9], first.shift_correlation(first.batch, first.batch))  # type: ignore[arg-type]
+    assert torch.equal(c[9:15, 9:15].round(), second.shift_correlation(second.batch, second.batch))  # type: ignore[arg-type]
+    assert bool((c[15:, 15:] == 1).all())
+    for one, other in ((slice(9), slice(9, None)), (slice(9, 15), slice(15, None)), (slice(9, 10), slice(10, 11))):
+        assert float(c[one, other].max()) < 1e-40
+
+
+@pytest.mark.parametrize("name", ["GPBO", "SHGP", "AUTO"])
+def test_a_slow_drift_is_found_and_today_is_predicted(name: str) -> None:
+    """Results that rise by 3 over the time of the rows; every fit, score and verdict knows times, and the cache too."""
+    g = torch.Generator().manual_seed(5)
+    X = torch.rand(24, 2, generator=g, dtype=torch.float64)
+    truth = torch.sin(5 * X).sum(-1)
+    t = torch.arange(24).double()
+    drifting = Dataset(X, truth + t / 8, batch=t, drift=24.0)
+    sources = [replace(PROBLEM.sources[0], batch=torch.arange(9).double(), drift=9.0), *PROBLEM.sources[1:]]
+    model = quick(FAMILY[name])
+    prior = model.learn(sources if name != "GPBO" else [])
+    told, blind = prior.condition(drifting), prior.condition(Dataset(X, drifting.y))
+    errors = [(found.predict(X)[0] - truth - 23 / 8).square().mean().sqrt() for found in (told, blind)]
+    assert errors[0] < 0.5 * errors[1]
+    assert observed(told).drift == 24.0
+    assert fit_key("level", [drifting]) != fit_key("level", [replace(drifting, drift=2.0)])
+    cache, made = TargetCache(), []
+    for task in (drifting, replace(drifting, drift=2.0)):
+        cache.get("kind", task, lambda task=task: made.append(task))  # type: ignore[misc]
+    assert len(made) == 2
 
 
 def test_shifts_have_a_variance_that_can_be() -> None:

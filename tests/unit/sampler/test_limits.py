@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 import optuna
@@ -71,8 +72,8 @@ def test_known_errors_of_a_limited_quantity_are_read() -> None:
     study = optuna.create_study(sampler=sampler)
     study.optimize(measured, n_trials=3)
     assert isinstance(sampler.last, Suggested)
-    fitted, trials = sampler.last.fitted, study.trials[:2]
-    encoded = fitted.encode(trials)
+    fitted, now = sampler.last.fitted, replace(sampler._adviser.fitter.read(study), trials=study.trials[:2])
+    encoded = fitted.encode(now)
     variances = fitted.results(encoded, "impurity").error_var
     assert variances is not None
     assert variances.tolist() == pytest.approx([1e-4, 1e-4])

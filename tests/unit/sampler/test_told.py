@@ -261,7 +261,7 @@ def test_noise_that_is_known_allows_a_repetition(results: Any, error: Any, repea
     now = adviser.fitter.read(study)
     fitted = adviser.fitter.fit(now)
     domain = adviser._domain(now, fitted.alignment.space).domain
-    assert (adviser._avoided(domain, fitted.encode(study.trials)) is None) is repeats
+    assert (adviser._avoided(domain, fitted.encode(now)) is None) is repeats
 
 
 def test_of_a_table_with_a_constraint_alone_it_is_told_what_to_give(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,4 +1,4 @@
-"""What is asked for of past sources by name: objectives, errors, constraints, and parameters under new names.
+"""What is asked for of past sources by name: objectives, errors, constraints, batches, and parameters under new names.
 
 ``docs/optuna.md`` has the arguments. What is said of one source, {source: ...}, goes before what is said of all; which
 objective is meant says ``sources.objectives``. A result without an error has a typical one (``raw.error_var``).
@@ -7,7 +7,7 @@ objective is meant says ``sources.objectives``. A result without an error has a 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Self
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headstart.errors import InputError, nearest
+from headstart.sources.batches import Batches
 from headstart.sources.files.names import meant_by
 from headstart.sources.matching import is_missing
 from headstart.sources.objectives import called, choose
@@ -66,6 +67,67 @@ class ErrorNames:
             f"{where} has {count} objectives, so it is not clear of which one {self.common!r} is the error. Give "
             f"error={{{name!r}: {self.common!r}}}, with the objective's name or number."
         )
+
+
+@dataclass(frozen=True)
+class BatchName:
+    """The column or user attribute with the batch of a result, and over how long shifts stay alike (``drift``)."""
+
+    name: str | None = None
+    drift: float | None = None
+
+    @classmethod
+    def of(cls, batch: str | None, drift: float | None) -> Self:
+        """What the arguments of these names say."""
+        if batch is not None and not (isinstance(batch, str) and batch):
+            raise InputError(f"batch must be the name of a column or user attribute, but it is {batch!r}.")
+        number = isinstance(drift, Real) and not isinstance(drift, bool) and 0 < float(drift) < math.inf
+        if drift is not None and not number:
+            raise InputError(
+                "drift is the time over which shifts stay alike, a positive number: days where batches are dates, but "
+                f"it is {drift!r}."
+            )
+        if drift is not None and batch is None:
+            raise InputError(
+                "drift is about the shifts of batches: name the column or user attribute that says the batch of a "
+                "result, as in batch='lot'."
+            )
+        return cls(batch, None if drift is None else float(drift))
+
+    def at(self, columns: Collection[str], attribute: str) -> str | None:
+        """The column that says it in a table, by its own name or as that of a user ``attribute``; None without one."""
+        name = self.name
+        return None if name is None else next((c for c in (name, f"{attribute}{name}") if c in columns), None)
+
+    def label(self, attributes: Mapping[str, Any]) -> Any:
+        """The batch in user attributes, None where none is said, or none that shifts can drift with."""
+        found = None if self.name is None else attributes.get(self.name)
+        return None if _says_nothing(found) or self.complaint(found) else found
+
+    def complaint(self, label: Any) -> str:
+        """Why shifts cannot drift with a batch of this name; empty if they can, or need not."""
+        if self.drift is None or _says_nothing(label):
+            return ""
+        try:
+            Batches.of([label], drift=self.drift, where=f"batch {self.name!r}")
+        except InputError as error:
+            return str(error)
+        return ""
+
+    def numbered(self, labels: Sequence[Any], origin: str) -> Batches | None:
+        """The batches of these labels, one per row; None where no row has one."""
+        told = [None if _says_nothing(label) else label for label in labels]
+        if all(label is None for label in told):
+            return None
+        return Batches.of(told, drift=self.drift, where=f"{origin}, {self.name!r}")
+
+    def of_trials(self, trials: Sequence[FrozenTrial], origin: str) -> Batches | None:
+        """The batches of trials; one that says none belongs to that of the trial before it."""
+        return None if self.name is None else self.numbered([t.user_attrs.get(self.name) for t in trials], origin)
+
+
+def _says_nothing(label: Any) -> bool:
+    return is_missing(label) or label == ""
 
 
 def stated_errors(
@@ -123,7 +185,7 @@ class Wanted:
     meant for all sources does not concern one that has a single objective anyhow, and of several names a source may
     lack some. ``errors`` are where the standard errors of the results are, ``constraints`` the columns of tables with
     values that must not be above 0, by key, and ``limited`` quantities in their own units, each with the column or
-    attribute of its errors.
+    attribute of its errors. ``batch`` is where the batch of a result is.
     """
 
     objectives: tuple[str, ...] = ()
@@ -132,10 +194,16 @@ class Wanted:
     constraints: Mapping[str, str] = field(default_factory=dict)
     own: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     limited: Mapping[str, str | None] = field(default_factory=dict)
+    batch: BatchName = field(default_factory=BatchName)
 
     @classmethod
     def of(
-        cls, objective: Any, error: Any = None, constraints: Any = None, limited: Mapping[str, str | None] | None = None
+        cls,
+        objective: Any,
+        error: Any = None,
+        constraints: Any = None,
+        limited: Mapping[str, str | None] | None = None,
+        batch: BatchName | None = None,
     ) -> Self:
         """What the arguments of these names say."""
         told = {} if constraints is None else constraints
@@ -144,7 +212,7 @@ class Wanted:
         single = objective if isinstance(objective, Mapping) else {}
         own = {source: _names(names, objective) for source, names in single.items()}
         common = () if isinstance(objective, Mapping) else _names(objective, objective)
-        return cls(common, False, ErrorNames.of(error), dict(told), own, limited or {})
+        return cls(common, False, ErrorNames.of(error), dict(told), own, limited or {}, batch or BatchName())
 
     def of_source(self, name: str) -> Wanted:
         """What is asked for of one source."""

@@ -91,7 +91,8 @@ def _task(
     """The finished trials; ``objectives`` are theirs by name, and whether larger is better, where that is known."""
     others, ways = _unfinished(trials), list(objectives.values())
     ends = estimated_finals(trials, minimize=None if ways[0] is None else not ways[0])
-    finished = [trial for trial in trials if trial.number in ends or _is_finished(trial)]
+    places = [i for i, trial in enumerate(trials) if trial.number in ends or _is_finished(trial)]
+    finished = [trials[i] for i in places]
     if not finished:
         raise UnusableSourceError(f"{origin} has no finished trial to learn from ({others or 'no trials at all'}).")
     notes: tuple[str, ...] = ()
@@ -110,7 +111,7 @@ def _task(
     columns = {n: pd.Series([t.params.get(n, math.nan) for t in finished], dtype=object) for n in names}
     limited = [constraints_of(trial) for trial in finished]
     keys = dict.fromkeys(key for own in limited for key in own)
-    first = next(iter(measured.values()))
+    first, batch = next(iter(measured.values())), wanted.batch.of_trials(trials, origin)
     return RawTask(
         name=name,
         rows=pd.DataFrame(columns, index=range(len(finished))),
@@ -124,6 +125,7 @@ def _task(
         constraints={key: np.array([own.get(key, math.nan) for own in limited]) for key in keys},
         error=first.error,
         limited=limited_of_trials(finished, wanted.limited),
+        batch=None if batch is None else batch.only(np.array(places)),
     )
 
 

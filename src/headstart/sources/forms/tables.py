@@ -2,8 +2,9 @@
 
 In a table of trials, params_x or (params, x) is the parameter x, and an empty cell of it says that the trial was run
 without it; value, value_loss, values_0 and values_loss are objectives, user_attrs_sd the errors if ``error`` is "sd",
-and system_attrs_constraints:heat the constraint "heat". Of any other table every column is a parameter, unless somebody
-says that it is an objective, the error of one, or a constraint. Files in .parquet and .pq are read by pyarrow.
+user_attrs_lot the batches if ``batch`` is "lot", and system_attrs_constraints:heat the constraint "heat". Of any other
+table every column is a parameter, unless somebody says that it is an objective, the error of one, a constraint, or the
+batch. Files in .parquet and .pq are read by pyarrow.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from headstart.data.dataset import Dataset, require_unit_cube
 from headstart.data.space import Space
 from headstart.errors import InputError, MissingExtraError, UnusableSourceError
+from headstart.sources.batches import Batches
 from headstart.sources.columns import read_frame
 from headstart.sources.files.cells import is_failure, is_missing, number
 from headstart.sources.files.names import meant_by
@@ -51,7 +53,10 @@ def task_of_frame(frame: pd.DataFrame, wanted: Wanted, name: str, origin: str, *
     metrics = {column.partition("_")[2] or "0": column for column in results}  # loss of value_loss, 0 of values_0
     of_trials = bool(parameters) and bool(metrics or {*wanted.objectives} & {*frame.columns})
     if not of_trials:
-        frame = frame.rename(columns=meant_by(wanted.columns, list(frame.columns)))
+        names = (*wanted.columns, *filter(None, [wanted.batch.name]))
+        frame = frame.rename(columns=meant_by(names, list(frame.columns)))
+    at = wanted.batch.at(frame.columns, _ATTRIBUTE)
+    batch = None if at is None else wanted.batch.numbered(list(frame[at]), origin)
     columns, notes = _objectives(frame, metrics if of_trials else {}, wanted, origin)
     if of_trials and "state" in frame.columns:
         done = frame["state"].astype(str).str.rpartition(".")[2].str.upper() == "COMPLETE"
@@ -67,7 +72,7 @@ def task_of_frame(frame: pd.DataFrame, wanted: Wanted, name: str, origin: str, *
     measured, errors = _measured(frame, columns, wanted, origin)
     limited, theirs = _limited(frame, wanted, origin)
     if not of_trials:
-        taken = {*columns.values(), *constraints.values(), *errors, *theirs}
+        taken = {*columns.values(), *constraints.values(), *errors, *theirs, at}
         parameters = [column for column in frame.columns if column not in taken]
     rows = frame[parameters].apply(_settings).reset_index(drop=True)
     nothing = RawObjective(np.full(len(rows), np.nan))
@@ -83,6 +88,7 @@ def task_of_frame(frame: pd.DataFrame, wanted: Wanted, name: str, origin: str, *
         constraints={key: _numbers(frame[column], origin) for key, column in constraints.items()},
         limited=limited,
         error=first.error,
+        batch=None if batch is None else batch.only(frame.index.to_numpy() - first_row),
     )
     return wanted.chosen(task) if measured else task
 
@@ -216,7 +222,8 @@ def task_of_file(path: Path, wanted: Wanted) -> RawTask:
         raise UnusableSourceError(f"{path}: there is no such file. Look at the spelling and at the folder.")
     if ending in _PARQUET:
         return task_of_frame(_parquet(path), wanted, path.stem, str(path))
-    frame = read_frame(path, measured=wanted.columns)
+    batch = wanted.batch
+    frame = read_frame(path, measured=wanted.columns, text=batch.name if batch.drift is None else None)
     task = task_of_frame(frame, wanted, path.stem, str(path), first_row=2)
     # what is noted of a source is told with its name
     notes = (remark.removeprefix(str(path)).lstrip(":, ").rstrip(".") for remark in frame.attrs["remarks"])
@@ -255,4 +262,8 @@ def task_of_dataset(data: Dataset, space: Mapping[str, BaseDistribution] | None,
     rows = pd.DataFrame(places.decode(data.X), columns=list(places.names), dtype=object)
     y = data.y.cpu().numpy().copy()
     error = None if data.error_var is None else np.sqrt(data.error_var.cpu().numpy())
-    return RawTask(name, rows, y, distributions=dict(space), origin=what, error=error)
+    batch = None
+    if data.batch is not None:
+        numbers = data.batch.cpu().numpy().copy()
+        batch = Batches(numbers, {number: f"{number:g}" for number in numbers.tolist()}, data.drift)
+    return RawTask(name, rows, y, distributions=dict(space), origin=what, error=error, batch=batch)

@@ -213,20 +213,23 @@ def test_many_large_sources_side_by_side_take_no_more_memory_than_four(monkeypat
 # ── shifts of batches ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def shifted(n: int, n_batches: int, *, seed: int = 0, present: float | None = None) -> Dataset:
+def shifted(
+    n: int, n_batches: int, *, seed: int = 0, present: float | None = None, drift: float | None = None
+) -> Dataset:
     """Rows of batches in turn, with shifts."""
     task = task_of(n, seed=seed, errors=True)
     batch = torch.arange(n).remainder(n_batches)
     level = torch.randn(n_batches, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-    return Dataset(task.X, task.y + level[batch], error_var=task.error_var, batch=batch, present=present)
+    y = task.y + level[batch]
+    return Dataset(task.X, y, error_var=task.error_var, batch=batch, present=present, drift=drift)
 
 
 @pytest.mark.parametrize("free", [False, True])
-@pytest.mark.parametrize("present", [1.0, 9.0])
-def test_the_closed_form_with_shifts_is_the_dense_one(free: bool, present: float) -> None:
+@pytest.mark.parametrize(("present", "drift"), [(1.0, None), (9.0, None), (1.0, 2.0), (9.0, 2.0)])
+def test_the_closed_form_with_shifts_is_the_dense_one(free: bool, present: float, drift: float | None) -> None:
     """The posterior of y ~ N(offset, Q + diag(P − Q) + N + batch_var D), f seen through Q, with n×n matrices."""
     params = replace(PARAMS, batch_var=torch.tensor(0.7, dtype=torch.float64))
-    task, points = shifted(80, 6, present=present), torch.arange(0, 80, 4)
+    task, points = shifted(80, 6, present=present, drift=drift), torch.arange(0, 80, 4)
     nothing = dense(NoBeliefs(torch.Size()), params, task.rows(slice(0)), Kernel.MATERN52, Propagation.EXACT)
     noise, offset_var = noise_of(params, task), torch.tensor(OFFSET_VAR, dtype=torch.float64)
     mine = condensed(nothing, task, noise, points, offset_var if free else None)
