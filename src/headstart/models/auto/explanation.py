@@ -138,6 +138,7 @@ class Explanation:
             were asked about, a row each, which sums to 1; None where no points were given.
         agreement: Correlations of the predictions of source i with the results of j, of ``check_past``; NaN where i is
             not trusted, or j is constant or too small.
+        shifts: Between the batches of the target, first, and of every source; of those that have several.
     """
 
     sources: tuple[SourceVerdict, ...]
