@@ -55,7 +55,7 @@ def own_batches(
         cell = next((cell for cell in reversed(table.cells(column)) if cell), "")
         value = number(cell, table.mark) if table.sheet else None
         return OwnBatches(tuple(labels), present, cell if value is None else value)
-    days = day_format(column, table, past)
+    days = day_format(column, table, past[::-1])  # a new table is written as the first past file
     measured = [column for column in file.results if column.name in table.columns]
     for row, (cell, label) in enumerate(zip(table.cells(column), labels, strict=True)):
         done = any(table.values[one.name][row].value is not None for one in measured)

@@ -104,6 +104,18 @@ class Campaign:
             return f"No result is within the limits yet ({limits})." if beyond else "There is no result yet."
         return f"No result is known to be within the limits yet ({limits}): {self.unmeasured_limits(unknown)}."
 
+    @property
+    def batches_in_words(self) -> str:
+        """Which column is the batch, how many batches have results, and which is the present one; "" without one."""
+        name, present = self.file.batch, self.batches.present
+        if not name:
+            return ""
+        past = sum(len(np.unique(task.batch.numbers)) for task in self.past if task.batch is not None)
+        own = {e.batch for e in self.experiments if e.results and e.batch is not None}
+        new = "" if present in own else ", which has no result yet"
+        now = "" if present is None else f" What is expected is a result in the present one, {present}{new}."
+        return f"Batch: {name}. {past} in the past files, {len(own)} with results in this campaign.{now}"
+
     def unmeasured_limits(self, experiments: Sequence[Experiment]) -> str:
         """What limited quantities were not measured, and in which of the rows: "dirt was not measured in row 4"."""
         limits = self.file.outcomes.limits

@@ -33,7 +33,7 @@ from headstart.sources.parameters import Kind, Parameter, parameter_of_text
 from headstart.sources.roles import Counting, what_counts
 from headstart.sources.same import SameColumn, same_columns
 
-CURRENT = "current.csv"
+CURRENT, NO_BATCH = "current.csv", "none"
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,7 @@ class CampaignPlan:
     cells: Mapping[str, str | float] = field(default_factory=dict)
     current: str = CURRENT
     model: str = ""
+    batch: str = ""  # a column; "": one is proposed, NO_BATCH: there is none
     baseline: tuple[str, ...] = ()  # what limits are relative to: FILE:ROW, or COLUMN=VALUE
 
 
@@ -162,6 +163,10 @@ def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
     forced = _require_names(tables, [same.get(name, name) for name in columns], "parameter")
     if both := [name for name in (*forced, *told) if name in (*names, *errors, *ignore)]:
         raise InputError(f"{both[0]!r} cannot be a parameter and a result, an error or ignored too.")
+    batch = _batch(tables, wanted, same)
+    if batch in (*names, *errors, *ignore, *categories, *forced, *told):
+        told_of = Message(f"batch names {batch!r}, which is a result, a parameter or ignored.", Setting("batch"))
+        raise InputError(told_of)
     proposal = Proposal((), {}, ())
     if tables:
         proposal = propose(
@@ -171,7 +176,11 @@ def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
             ignore=ignore,
             categories=[*categories, *(p.name for p in told.values() if p.is_text)],
             parameters=[*forced, *told],
+            batch=batch,
         )
+        if proposal.batch is not None:
+            tables = [table.renamed(proposal.batch.also) for table in tables]
+            spelled |= proposal.batch.also
     proposal = with_told(proposal, told)
     if wanted.candidates is not None:
         table = read_candidates(wanted.candidates, [guess.parameter for guess in proposal.guesses], rules)
@@ -187,6 +196,7 @@ def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
         model=wanted.model or DEFAULT_MODEL,
         current=wanted.current,
         ignore=tuple(proposal.ignored),
+        batch="" if proposal.batch is None else proposal.batch.name,
         rename={**same, **spelled},
         cells=wanted.cells,
     )
@@ -195,6 +205,16 @@ def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
     require_no_slips(tables, campaign)
     remarks = [*_taken_for(taken), *remarks, *(r for table in tables for r in table.remarks), *proposal.remarks]
     return Looked(tuple(tables), campaign, proposal, tuple(remarks), taken)
+
+
+def _batch(tables: Sequence[Table], wanted: CampaignPlan, same: Mapping[str, str]) -> str | None:
+    """The column of batches as told; "" where one is to be proposed, None where there is none."""
+    if not tables or (not wanted.batch and model_named(wanted.model or DEFAULT_MODEL, where="model").no_shifts):
+        return None
+    names = [column for table in tables for column in table.columns]
+    if not wanted.batch or (wanted.batch == NO_BATCH and NO_BATCH not in names):
+        return None if wanted.batch else ""
+    return _require_names(tables, [same.get(wanted.batch, wanted.batch)], "batch")[0]
 
 
 def take_columns(tables: Sequence[Table], wanted: CampaignPlan) -> ColumnsTaken:
@@ -307,6 +327,9 @@ def _relative(path: Path, folder: Path) -> str:
 def current_header(campaign: CampaignFile, tables: Sequence[Table], more: Sequence[str]) -> bytes:
     """A header in the layout of the first past file, with a byte-order mark where the spreadsheet program needs one."""
     columns = [*more, *(p.name for p in campaign.parameters), *campaign.measured_columns]
+    if campaign.batch and campaign.batch not in columns:
+        first = any(table.order[:1] == (campaign.batch,) for table in tables)
+        columns.insert(0 if first else len(columns) - len(campaign.measured_columns), campaign.batch)
     if split_sheet(Path(campaign.current)) is not None:
         return new_workbook(columns)
     texts = [table.layout for table in tables if not table.sheet] or [FileLayout()]

@@ -73,6 +73,9 @@ class FileOptions:
     ] = None
     rename: Annotated[list[str] | None, typer.Option(metavar="OLD=NEW", help="Columns that are the same.")] = None
     ignore: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A column that is no parameter.")] = None
+    batch: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Rows that may be shifted together: a day, a lot; none: no such.")
+    ] = ""
     category: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Numbers that are only names.")] = None
     parameter: Annotated[
         list[str] | None,
@@ -102,6 +105,7 @@ class FileOptions:
             baseline=tuple(self.baseline or ()),
             rename=pairs(self.rename, "rename", "OLD=NEW"),
             ignore=tuple(self.ignore or ()),
+            batch=self.batch.strip(),
             categories=tuple(self.category or ()),
             parameters=tuple(self.parameter or ()),
             cells=_cells(self.cell),

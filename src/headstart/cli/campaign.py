@@ -57,7 +57,7 @@ def init(
     """Look at past files and begin a campaign: headstart.toml and current.csv."""
     from headstart.campaign.file import TOML
     from headstart.campaign.init import start_campaign
-    from headstart.cli.campaign_tables import parameters_table
+    from headstart.cli.campaign_tables import batch_in_words, parameters_table
 
     plan = files.plan(objective)
     described = pairs(descriptors, "descriptors", "PARAMETER=FILE")
@@ -78,6 +78,8 @@ def init(
     for name, why in started.proposal.ignored.items():
         settings = why.settings if isinstance(why, Message) else ()
         typer.echo(with_options(Message(f"Not a parameter: {name} ({why}).", *settings)))
+    if batch := batch_in_words(started):
+        typer.echo(batch)
     table = folder / current
     typer.echo(f"Written: {folder / TOML}")
     kept = f"Kept: {table}, which has {count(started.kept_rows, 'row')}"
@@ -133,6 +135,8 @@ def _tell(fitted: Fitted, suggestions: Sequence[RowOutlook], rows: Sequence[int]
         typer.echo("'Rests on' says how much of what is known about the row comes from where.")
     else:
         typer.echo("Nothing is known about results yet, so the rows lie apart from each other, all over the ranges.")
+    if fitted.campaign.batches_in_words:
+        typer.echo(fitted.campaign.batches_in_words)
     for sentence in dict.fromkeys(told for s in suggestions for told in fitted.never_run(s.values)):
         typer.echo(sentence)
     for own in fitted.outcomes:
@@ -161,6 +165,8 @@ def status(options: LearnOptions) -> None:
         show(front_table(campaign))
     elif best := best_in_words(campaign):
         typer.echo(best)
+    if campaign.batches_in_words:
+        typer.echo(campaign.batches_in_words)
     for own in fitted.outcomes:
         if scatter := noise_in_words(fitted, own):
             typer.echo(scatter)

@@ -32,6 +32,15 @@ def parameters_table(looked: Looked) -> Table:
     return table("Parameters", columns, rows, left=columns)
 
 
+def batch_in_words(looked: Looked) -> str:
+    """Which column of past files was taken for the batch and how to say otherwise, "" if none."""
+    guess = looked.proposal.batch
+    if guess is None:
+        return ""
+    more = "" if guess.why.startswith("as told") else " If they are not: --batch none, or --batch COLUMN."
+    return f"Batch: {guess.name} ({guess.why}). Results of one batch may be shifted together.{more}"
+
+
 def suggestions_table(fitted: Fitted, suggestions: Sequence[RowOutlook], numbers: Sequence[int]) -> Table:
     """What to try, what is expected of every outcome, and what that rests on."""
     file, more = fitted.campaign.file, fitted.campaign.settings.more_columns
@@ -39,10 +48,13 @@ def suggestions_table(fitted: Fitted, suggestions: Sequence[RowOutlook], numbers
     limited = ("limits hold",) if file.limits else ()
     known = any(own.knows for own in fitted.outcomes[len(fitted.goals) :])
     results = [f"expected {column.label}" for column in file.results]
-    columns = ("row", *more, *(p.label for p in file.parameters), *results, *limited, "rests on")
+    present = fitted.campaign.batches.cell
+    batch = (file.batch,) if present != "" and file.batch not in more else ()
+    columns = ("row", *batch, *more, *(p.label for p in file.parameters), *results, *limited, "rests on")
     rows = (
         (
             str(number),
+            *(cell(present) for _ in batch),
             *(cell(s.values[name]) for name in more),
             *(cell(s.values[p.name]) for p in file.parameters),
             *(with_interval(*r) for r in s.expected.values()),
@@ -51,7 +63,7 @@ def suggestions_table(fitted: Fitted, suggestions: Sequence[RowOutlook], numbers
         )
         for number, s in zip(numbers, suggestions, strict=True)
     )
-    return table(title, columns, rows, left=("rests on", *more))
+    return table(title, columns, rows, left=("rests on", *batch, *more))
 
 
 def best_past_table(fitted: Fitted, best: Sequence[PastBest]) -> Table:

@@ -12,6 +12,7 @@ import typer
 from headstart.campaign.desk.words import count, percent
 from headstart.cli.arguments import FileOptions, FolderOptions, command
 from headstart.cli.campaign import fitted_campaign
+from headstart.cli.campaign_tables import batch_in_words
 from headstart.cli.output import say, show, table, working
 from headstart.errors import InputError
 
@@ -52,8 +53,9 @@ def check(
         _check_files(files.of_sheet(past), files.plan(objective, minimized=True), pictures, options, every=every)
     elif objective or files != FileOptions():
         raise InputError(
-            "--objective, --limit, --rename, --ignore, --category, --parameter, --cell and --sheet go with past files: "
-            "headstart check PAST.csv ... --objective COLUMN. Without files, headstart.toml in the folder says it all."
+            "--objective, --limit, --rename, --ignore, --batch, --category, --parameter, --cell and --sheet go with "
+            "past files: headstart check PAST.csv ... --objective COLUMN. Without files, headstart.toml in the folder "
+            "says it all."
         )
     else:
         _check_folder(pictures, options, every=every)
@@ -92,6 +94,8 @@ def _check_files(
         _say_shifts(shifted, column, name, every=every)
     typer.echo(f"'Predicts itself' is each row predicted from the others, against a constant. {_NATS}")
     typer.echo(f"Parameters: {', '.join(p.name for p in looked.file.parameters)}")
+    if batch := batch_in_words(looked):
+        typer.echo(batch)
     for name, why in looked.proposal.ignored.items():
         typer.echo(f"Not a parameter: {name} ({why}).")
     for path in drawn:
@@ -114,6 +118,8 @@ def _check_folder(pictures: Path, options: FolderOptions, *, every: bool) -> Non
         raise InputError(f"{folder}: the campaign has no past files, so there is nothing to check.")
     if (model := fitted.campaign.file.model.lower()) != DEFAULT_MODEL:
         say([f"The campaign's model is {model!r}. This is what {DEFAULT_MODEL!r}, which weighs its sources, says."])
+    if fitted.campaign.batches_in_words:
+        typer.echo(fitted.campaign.batches_in_words)
     drawn = [path for own in fitted.outcomes for path in _check_outcome(own, pictures, options.quiet, every=every)]
     if not fitted.campaign.past:
         return

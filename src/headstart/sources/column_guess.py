@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from headstart.data.ranges import even_in_ratio, numbers_in_words
 from headstart.errors import InputError, Message, Setting, nearest, refuse
+from headstart.sources.batch_column import BatchGuess, propose_batch, told_of_batches
 from headstart.sources.columns import TableUse, cell_unit, input_column, typed
 from headstart.sources.files.cells import MISSING, is_date
 from headstart.sources.files.names import folded, meant_by, plain, split_unit
@@ -41,6 +42,7 @@ class Proposal:
     guesses: tuple[Guess, ...]
     ignored: Mapping[str, str]
     remarks: tuple[str, ...]
+    batch: BatchGuess | None = None
 
 
 def find_result(tables: Sequence[Table], wanted: str, *, everywhere: bool = True) -> tuple[str, dict[str, str]]:
@@ -69,13 +71,15 @@ def propose(
     ignore: Sequence[str] = (),
     categories: Sequence[str] = (),
     parameters: Sequence[str] = (),
+    batch: str | None = "",
 ) -> Proposal:
-    """Parameters for every column that varied, in rows that have any of the results.
+    """Parameters for every column that varied, in rows that have any of the results, and the column of batches.
 
     The tables have the results under one name each. Columns that are ``measured`` too, such as errors, are no
-    parameters; ``parameters`` are, whatever they look like. All that is wrong in any table is told at once.
+    parameters; ``parameters`` are, whatever they look like. The ``batch`` is a column ("": it is proposed, None: there
+    is none). All that is wrong in any table is told at once.
     """
-    known = {*results, *measured, *ignore}
+    known = {*results, *measured, *ignore, *filter(None, [batch])}
     names = list(dict.fromkeys(c for t in tables for c in t.columns if c not in known))
     empty = "has a header but no rows: nothing was measured there. Leave it out."
     refuse([f"{table.path} {empty}" for table in tables if not table.rows])
@@ -126,15 +130,22 @@ def propose(
             f"{tables[0].path}: no column besides {called} varies, so there is nothing to "
             f"choose ({'; '.join(f'{name}: {why}' for name, why in ignored.items()) or 'there is no other'})."
         )
-    ignored = {name: ignored[name] for name in (*ignore, *names) if name in ignored}
-    _require_common(tables, [g.parameter.name for g in guesses])
     settings = [g.parameter.name for g in guesses]
+    has = [_has_result(table, results) for table in tables]
+    if batch:
+        batches: BatchGuess | None = BatchGuess(batch, f"as told: {told_of_batches(batch, tables, has)}")
+    else:
+        refused = [name for name in ignored if name not in ignore]
+        batches = None if batch is None else propose_batch(refused, tables, has, settings)
+    taken = {} if batches is None else {batches.name: "", **batches.also}
+    ignored = {name: ignored[name] for name in (*ignore, *names) if name in ignored and name not in taken}
+    _require_common(tables, settings)
     asked = [
         Message(f"Look at it: {name!r} is taken for a setting, but {why}.", Setting("ignore", name))
         for name in settings
         if name not in parameters and (why := perhaps_measured(name, tables, results, settings))
     ]
-    return Proposal(tuple(guesses), ignored, (*asked, *_remarks(tables, guesses)))
+    return Proposal(tuple(guesses), ignored, (*asked, *_remarks(tables, guesses)), batches)
 
 
 def _having(name: str, tables: Sequence[Table]) -> list[int]:

@@ -31,6 +31,10 @@ _LOT = re.compile(
     rf"(?!.*\bper\b)(?:.* )?(?:lot|lots|charge|batch|schmelze|spool|barcode|serial){_NUMBERED}"
     r"|\w+ (?:no|nr|number|nummer|id|code)|\w+nummer|\w+nr"
 )
+_WHOLE_LOT = re.compile(
+    r"(?:.* )?(?:lot|lots|charge|batch|schmelze|spool|plate|platte|instrument|gerät|machine|maschine|anlage|reactor"
+    rf"|reaktor){_NUMBERED}"
+)
 _PEOPLE = re.compile(
     r"operator\w*|user|analyst|(?:lab )?tech(?:nician)?|\w*meister(?:in)?|shift|chemist|person|people|name|names"
     r"|initials|who|author|scientist|worker|student"
@@ -98,6 +102,16 @@ def is_counter(column: str) -> bool:
 def is_lot(column: str) -> bool:
     """Whether a column is called as those are that tell one lot, or one sample, from another."""
     return _LOT.fullmatch(spelled_out(column).lower()) is not None
+
+
+def batch_rank(column: str, *, days: bool) -> tuple[int, str] | None:
+    """How likely a column that is no setting tells batches by its name, 0 most of all, and what they are; or None."""
+    words = spelled_out(column).lower()
+    if split_unit(column)[1]:
+        return None
+    known = (is_lot(column) and _WHOLE_LOT.fullmatch(words), days, _PEOPLE.fullmatch(words), is_lot(column))
+    what = ("number", "day", "name", "number")
+    return next(((rank, what[rank]) for rank, found in enumerate(known) if found), None)
 
 
 def called_a_date(column: str) -> bool:

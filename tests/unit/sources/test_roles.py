@@ -30,8 +30,8 @@ def _proposed(
     [
         ("Additiv", ["", "ok"] * 2 + [""] * 6, "only 2 of 10 rows have it"),
         ("started", [f"2024-03-{i + 1:02d}" for i in range(ROWS)], "dates are no parameters"),
-        ("Operator", ["Kim", "Ole"] * 5, "who did it is no setting"),
-        ("Bearbeiter", ["Kim", "Ole"] * 5, "who did it is no setting"),
+        ("Operator", ["Kim"] * ROWS, "who did it is no setting"),
+        ("Bearbeiter", ["Kim"] * ROWS, "who did it is no setting"),
         ("comment", ["ok", "again"] * 5, "remarks are no setting"),
         ("Purity [%]", [90.5 + i for i in range(ROWS)], "by its name it is measured, not set"),
         ("Reinheit", [90.5 + i for i in range(ROWS)], "by its name it is measured, not set"),

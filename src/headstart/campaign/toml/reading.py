@@ -340,10 +340,8 @@ def campaign_file_in(text: str, path: Path) -> CampaignFile:
         if why := wrong_meaning(text, meaning):
             raise toml.fail(why, text, "cells")
     if found.drift is not None and not (found.batch and found.drift > 0):
-        what = (
-            f"must be above 0, but it is {found.drift:g}." if found.batch else "needs a batch = COLUMN that it is of."
-        )
-        raise toml.fail(f"drift {what}", "drift")
+        wrong = f"must be above 0, but it is {found.drift:g}." if found.batch else 'needs the column: batch = "COLUMN".'
+        raise toml.fail(f"drift {wrong}", "drift")
     _require_one_meaning(toml, found)
     return found
 

@@ -46,6 +46,14 @@ def toml_text(campaign: CampaignFile, proposal: Proposal) -> str:
         *_commented([(f"    {_value(name)},", why) for name, why in proposal.ignored.items()]),
         "]",
     ]
+    if campaign.batch and proposal.batch is not None:
+        lines += [
+            "",
+            "# Results of one batch may be shifted together; what is expected is a result in the present one: today,",
+            "# or the last in the table. Delete the line if they are not. Where shifts change slowly add drift = 30:",
+            "# they are then alike over some 30 days.",
+            *_settings(("batch", campaign.batch, proposal.batch.why)),
+        ]
     if campaign.rename:
         lines += ["", "# Columns with another name in some past file: old = new.", "[rename]"]
         lines += [f"{_key(old)} = {_value(new)}" for old, new in campaign.rename.items()]
