@@ -242,7 +242,7 @@ class Adviser:
                 f"Every candidate that may be tried ({len(allowed.rows)}) was tried or is awaited: from now on they "
                 "are tried again."
             )
-        return Suggested(number, params, x, fitted, known, partial(self.outlook, now.study), remarks)
+        return Suggested(number, params, x, fitted, known, partial(self.outlook, now.study), remarks, trials.batch)
 
     def _choose(self, known: OutcomePosteriors, domain: Domain, trials: EncodedTrials, seed: int) -> Float[Tensor, "d"]:
         """The best point that is neither pending nor, where points are tried once, finished; if all are, the best.

@@ -40,6 +40,7 @@ from headstart.models.outcomes import OutcomePosteriors
 from headstart.models.posterior import TransferPosterior
 from headstart.sampler.outcomes import StudyPriors
 from headstart.sources.alignment import Alignment
+from headstart.sources.batches import Batches
 
 PREFIX = "headstart: "
 _MAX_VERDICTS = 12
@@ -93,6 +94,7 @@ class Suggested:
     known: OutcomePosteriors
     look: Callable[[], Outlook] = field(compare=False)
     remarks: tuple[str, ...] = ()  # on the study's own results
+    batch: Batches | None = None  # those of the study's results, by the numbers that its posteriors know
     drawn: dict[str, str] = field(default_factory=dict)  # parameters asked for besides: who drew them, and why
 
     @property

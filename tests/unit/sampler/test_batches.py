@@ -114,6 +114,9 @@ def test_the_batches_of_a_study_reach_the_model(storage: str | None, in_trials: 
     run(study, "BBAC", in_trials=in_trials)
     assert [trial.user_attrs["lot"] for trial in study.trials] == list("BBAC")
     assert batches_of(known_to(sampler)) == ([0, 0, 1], 2)
+    named = last_of(sampler).batch
+    assert named is not None
+    assert dict(named.names) == {0: "B", 1: "A", 2: "C"}
     (data,) = last_of(sampler).alignment.datasets
     assert data.batch is not None
     assert data.batch.tolist() == [0] * 8 + [1] * 8
