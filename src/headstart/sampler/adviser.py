@@ -242,8 +242,7 @@ class Adviser:
                 f"Every candidate that may be tried ({len(allowed.rows)}) was tried or is awaited: from now on they "
                 "are tried again."
             )
-        look = partial(self.outlook, now.study)
-        return Suggested(number, params, x, fitted, known, look, remarks, batches=trials.batch)
+        return Suggested(number, params, x, fitted, known, partial(self.outlook, now.study), remarks, trials.batch)
 
     def _choose(self, known: OutcomePosteriors, domain: Domain, trials: EncodedTrials, seed: int) -> Float[Tensor, "d"]:
         """The best point that is neither pending nor, where points are tried once, finished; if all are, the best.
@@ -373,7 +372,7 @@ class Adviser:
             elif self.last is not None:
                 fitted, remarks, look = self.last.fitted, self.last.remarks, self.last.look
                 name = fitted.name_of(outcome)
-                posterior, X, batches = self.last.known[name], self.last.x.unsqueeze(0), self.last.batches
+                posterior, X, batches = self.last.known[name], self.last.x.unsqueeze(0), self.last.batch
                 target = observed(posterior)
             else:
                 return not_explained(

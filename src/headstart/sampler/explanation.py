@@ -101,8 +101,8 @@ class Suggested:
     known: OutcomePosteriors
     look: Callable[[], Outlook] = field(compare=False)
     remarks: tuple[str, ...] = ()  # on the study's own results
+    batch: Batches | None = None  # those of the study's results, by the numbers that its posteriors know
     drawn: dict[str, str] = field(default_factory=dict)  # parameters asked for besides: who drew them, and why
-    batches: Batches | None = None  # of the study's trials
 
     @property
     def alignment(self) -> Alignment:

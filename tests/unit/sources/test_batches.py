@@ -48,3 +48,14 @@ def test_they_are_arguments_of_a_data_set() -> None:
     assert found["batch"].tolist() == [0.0, 1.0]
     assert (found["present"], found["drift"]) == (5.0, None)
     assert in_batches(None, (2, 1)) == {}
+
+
+def test_texts_in_the_form_of_iso_dates_are_dates() -> None:
+    """Where all labels are; one that is not leaves every text what it is, but with a drift each is told by itself."""
+    texts = ["2026-03-01T08:00", "2026-03-01 17:30:12Z", "2026-03-02", None]
+    assert Batches.of(texts).numbers.tolist() == [0, 0, 1, 1]
+    assert list(Batches.of([*texts, date(2026, 3, 1)]).names.values()) == ["2026-03-01", "2026-03-02"]
+    assert list(Batches.of([*texts, "B"]).names.values()) == [*texts[:3], "B"]
+    assert Batches.of(["1970-01-11", "1970-01-12T12:00"], drift=30).numbers.tolist() == [10.0, 11.5]
+    for lot in ("20260301", "2026-03", "2026-13-01", "2026-03-01-a"):
+        assert list(Batches.of([lot]).names.values()) == [lot]

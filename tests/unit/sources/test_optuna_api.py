@@ -16,6 +16,7 @@ from headstart.sources.optuna_api import (
     constraints_of,
     enqueued_parameters,
     set_attributes,
+    study_attributes,
     system_attributes,
     write_constraints,
 )
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("quiet_optuna")
 
 @pytest.mark.parametrize("database", [True, False])
 def test_attributes_of_a_running_trial_come_back(database: bool, tmp_path: Path) -> None:
-    """System and user attributes, as another worker reads them, from memory and from a database."""
+    """And those of the study: as another worker reads them, from memory and from a database."""
     storage = f"sqlite:///{tmp_path}{os.sep}study.db" if database else None
     study = optuna.create_study(storage=storage)
     study.enqueue_trial({"x": 0.5})
@@ -33,6 +34,8 @@ def test_attributes_of_a_running_trial_come_back(database: bool, tmp_path: Path)
     (running,) = study.get_trials(deepcopy=False)
     set_attributes(study, running, {"a": 1, "b": "text"}, user=False)
     set_attributes(study, running, {"c": 2.5}, user=True)
+    study.set_user_attr("lot", "B")
+    assert study_attributes(study) == {"lot": "B"}
     (seen,) = study.get_trials(deepcopy=False)
     assert {name: system_attributes(seen)[name] for name in "ab"} == {"a": 1, "b": "text"}
     assert seen.user_attrs == {"c": 2.5}
