@@ -12,7 +12,6 @@ import typer
 from headstart.campaign.desk.words import count, percent
 from headstart.cli.arguments import FileOptions, FolderOptions, command
 from headstart.cli.campaign import fitted_campaign
-from headstart.cli.campaign_tables import batch_in_words
 from headstart.cli.output import say, show, table, working
 from headstart.errors import InputError
 
@@ -65,6 +64,7 @@ def _check_files(
     past: Sequence[Path], plan: CampaignPlan, pictures: Path, options: FolderOptions, *, every: bool
 ) -> None:
     from headstart.campaign.init import look_at
+    from headstart.cli.campaign_tables import batch_in_words
 
     looked = look_at(past, options.folder, plan)
     several = len(looked.file.results) > 1

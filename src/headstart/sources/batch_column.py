@@ -125,14 +125,14 @@ def _batches(name: str, tables: Sequence[Table], has: Sequence[Sequence[bool]]) 
 def _tells_batches(name: str, tables: Sequence[Table], has: Sequence[Sequence[bool]], settings: Sequence[str]) -> bool:
     """Whether shifts between its batches could be seen, and are no effects of settings that are the same in a batch."""
     own = [(table.parsed(name), there) for table, there in zip(tables, has, strict=True) if name in table.columns]
-    filled = [cell.word != MISSING for cells, rows in own for cell, there in zip(cells, rows, strict=True) if there]
+    filled = sum(cell.word != MISSING for cells, rows in own for cell, there in zip(cells, rows, strict=True) if there)
     try:
         found = _batches(name, tables, has)
     except InputError:  # a day that the calendar does not have
         return False
     several = [(t, rows) for t, each in zip(tables, found, strict=True) for rows in each.values() if len(rows) > 1]
-    enough = _MOSTLY * len(filled)
-    if sum(filled) < enough or sum(len(rows) for _, rows in several) < enough or max(map(len, found)) < 2:
+    enough = _MOSTLY * sum(map(sum, has))
+    if filled < enough or sum(len(rows) for _, rows in several) < enough or max(map(len, found)) < 2:
         return False
     differ = []
     for table, rows in several:

@@ -60,7 +60,7 @@ def test_lots_with_numbers_like_days_are_no_days(tmp_path: Path) -> None:
     assert not has_days("lot no", [table])
 
 
-def _proposed(folder: Path, columns: dict[str, list[object]], **options: Any) -> Proposal:
+def _proposed(folder: Path, columns: dict[str, list[Any]], **options: Any) -> Proposal:
     """Of a file with two settings and a result beside the columns."""
     n = len(next(iter(columns.values())))
     every: dict[str, list[Any]] = {
@@ -75,7 +75,7 @@ def _proposed(folder: Path, columns: dict[str, list[object]], **options: Any) ->
     return propose([read_table(path)], ["y"], **options)
 
 
-DAYS: list[object] = [f"2026-03-{1 + i // 4:02d}" for i in range(12)]
+DAYS: list[Any] = [f"2026-03-{1 + i // 4:02d}" for i in range(12)]
 
 
 @pytest.mark.parametrize(
@@ -127,10 +127,18 @@ def test_numbers_of_settings_are_no_batches(tmp_path: Path) -> None:
     assert propose([read_table(path)], ["y"]).batch is None
 
 
+def test_a_column_that_most_rows_of_all_files_lack_is_not_proposed(tmp_path: Path) -> None:
+    """It would leave most of the past without batches, and new rows are to have it."""
+    proposal, longer = _proposed(tmp_path, {"day": DAYS}), tmp_path / "longer.csv"
+    assert proposal.batch is not None
+    longer.write_text("T,t,y\n" + "".join(f"{20 + 7 * i % 60},{i % 10},{50 + i}\n" for i in range(14)))
+    assert propose([read_table(tmp_path / "a.csv"), read_table(longer)], ["y"]).batch is None
+
+
 def test_one_column_is_proposed_and_lots_come_before_days_and_days_before_people(tmp_path: Path) -> None:
     """What is not taken is left out as before, and a category stays a parameter."""
-    names: list[object] = ["Kim", "Ole", "Ole"] * 4
-    lots: list[object] = ["L7"] * 5 + ["L8"] * 7
+    names: list[Any] = ["Kim", "Ole", "Ole"] * 4
+    lots: list[Any] = ["L7"] * 5 + ["L8"] * 7
     proposal = _proposed(tmp_path, {"operator": names, "day": DAYS, "lot": lots, "catalyst": lots})
     assert proposal.batch is not None
     assert proposal.batch.name == "lot"
@@ -143,7 +151,7 @@ def test_one_column_is_proposed_and_lots_come_before_days_and_days_before_people
 
 def test_somebody_may_say_what_the_batch_is_or_that_there_is_none(tmp_path: Path) -> None:
     """A column of any kind, which is then no parameter."""
-    columns: dict[str, list[object]] = {"day": DAYS, "catalyst": ["A", "B", "B"] * 4}
+    columns: dict[str, list[Any]] = {"day": DAYS, "catalyst": ["A", "B", "B"] * 4}
     proposal = _proposed(tmp_path, columns, batch="catalyst")
     assert proposal.batch is not None
     assert proposal.batch.why == "as told: 2 values in a.csv, 4 to 8 rows each"
