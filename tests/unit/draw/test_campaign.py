@@ -171,6 +171,14 @@ def test_progress_shows_batches(tmp_path: Path) -> None:
     assert axes.get_xlabel() == "row of the table; bands: lot"
 
 
+def test_without_batches_progress_has_no_bands(tmp_path: Path) -> None:
+    """Nothing of them is in the picture."""
+    (axes,) = progress_figure(fit_campaign(open_campaign(make(tmp_path, current=SOME)))).axes
+    assert not axes.patches
+    assert not axes.texts
+    assert axes.get_xlabel() == "row of the table"
+
+
 def test_names_of_batches_never_overlap(tmp_path: Path) -> None:
     """Of many, and of long ones, those are shown that there is room for, on a telephone fewer."""
     lots = [
