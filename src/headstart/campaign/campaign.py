@@ -113,7 +113,9 @@ class Campaign:
         past = sum(len(np.unique(task.batch.numbers)) for task in self.past if task.batch is not None)
         own = {e.batch for e in self.experiments if e.results and e.batch is not None}
         new = "" if present in own else ", which has no result yet"
-        now = "" if present is None else f" What is expected is a result in the present one, {present}{new}."
+        now = f" What is expected is a result in the present one, {present}{new}."
+        if present is None:
+            now = " Write the present one into its column." if name in self.table.columns else ""
         return f"Batch: {name}. {past} in the past files, {len(own)} with results in this campaign.{now}"
 
     def unmeasured_limits(self, experiments: Sequence[Experiment]) -> str:

@@ -98,7 +98,7 @@ def propose_batch(
     return None
 
 
-def told_of_batches(name: str, tables: Sequence[Table], has: Sequence[Sequence[bool]], what: str = "value") -> str:
+def told_of_batches(name: str, tables: Sequence[Table], has: Sequence[Sequence[bool]], what: str = "batch") -> str:
     """How many batches a column has, in how many files, and how many rows with results they have."""
     every = [own for own in _batches(name, tables, has) if own]
     sizes = [len(rows) for own in every for rows in own.values()]
@@ -107,7 +107,8 @@ def told_of_batches(name: str, tables: Sequence[Table], has: Sequence[Sequence[b
     files = f"{len(every)} files" if len(every) > 1 else next(t.path.name for t in tables if name in t.columns)
     few, many = min(sizes), max(sizes)
     each = f"{few} to {many} rows" if few < many else f"{few} row{'s' if few > 1 else ''}"
-    return f"{len(sizes)} {what}{'s' if len(sizes) > 1 else ''} in {files}, {each} each"
+    plural = "" if len(sizes) == 1 else "es" if what.endswith("ch") else "s"
+    return f"{len(sizes)} {what}{plural} in {files}, {each} each"
 
 
 def _batches(name: str, tables: Sequence[Table], has: Sequence[Sequence[bool]]) -> list[dict[Any, list[int]]]:

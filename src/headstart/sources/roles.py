@@ -110,7 +110,7 @@ def batch_rank(column: str, *, days: bool) -> tuple[int, str] | None:
     if split_unit(column)[1]:
         return None
     known = (is_lot(column) and _WHOLE_LOT.fullmatch(words), days, _PEOPLE.fullmatch(words), is_lot(column))
-    what = ("number", "day", "name", "number")
+    what = ("batch", "day", "name", "batch")
     return next(((rank, what[rank]) for rank, found in enumerate(known) if found), None)
 
 

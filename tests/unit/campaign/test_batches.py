@@ -12,7 +12,7 @@ from tests.unit.campaign.campaigns import make, value
 
 from headstart import InputError
 from headstart.campaign.campaign import Campaign, append_experiments, open_campaign
-from headstart.campaign.desk.changes import add_row
+from headstart.campaign.desk.changes import add_row, save_results
 from headstart.campaign.desk.contents import contents_of, evidence_of
 from headstart.campaign.desk.history import digest
 from headstart.campaign.fitted import fit_campaign, own_results
@@ -185,3 +185,34 @@ def test_without_a_batch_nothing_changes(tmp_path: Path) -> None:
         found.append((next_experiments(fitted, 2), [part.tolist() for part in predicted]))
         assert fitted.first.target.batch is None
     assert found[0] == found[1]
+
+
+def test_a_day_that_was_another_one_can_be_corrected(tmp_path: Path) -> None:
+    """As a setting can, in one cell of the table."""
+    campaign = _opened(tmp_path)
+    seen = digest(campaign.table.raw)
+    assert seen is not None
+    assert save_results(tmp_path, seen, {(4, "day"): "04.11.2026"}) is not None
+    data = _own(open_campaign(tmp_path, today=TODAY))
+    assert data.batch is not None
+    assert data.present is not None
+    assert (data.batch.tolist(), float(data.present)) == ([0, 0, 1], 1)
+
+
+def test_batches_are_told_in_words(tmp_path: Path) -> None:
+    """How many there are, and the present one, or that nobody has said which it is."""
+    assert _opened(tmp_path, 'model = "auto"').batches_in_words == ""
+    told = (
+        "Batch: day. 0 in the past files, 2 with results in this campaign. What is expected is a result in the present"
+    )
+    assert _opened(tmp_path).batches_in_words == f"{told} one, 2026-11-04, which has no result yet."
+    assert _opened(tmp_path, today=date(2026, 11, 3)).batches_in_words == f"{told} one, 2026-11-03."
+    nobody = _opened(tmp_path, 'batch = "lot"', current="lot,x,s,y\n,0.3,u,3.4\n")
+    assert nobody.batches_in_words.endswith("0 with results in this campaign. Write the present one into its column.")
+
+
+def test_files_of_which_one_cannot_drift_are_refused(tmp_path: Path) -> None:
+    """Names lie in no order; the column and what to do are told."""
+    campaign = _opened(tmp_path, 'batch = "day"\ndrift = 30', current=_table(("L1", "L1", "L2")))
+    with pytest.raises(InputError, match=r"current.csv, column 'day': 'L1' is neither a date nor a number"):
+        fit_campaign(campaign)

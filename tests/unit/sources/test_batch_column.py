@@ -83,8 +83,8 @@ DAYS: list[Any] = [f"2026-03-{1 + i // 4:02d}" for i in range(12)]
     [
         ("Datum", DAYS, "3 days in a.csv, 4 rows each"),
         ("started", [f"{day} 0{i % 9}:15" for i, day in enumerate(DAYS)], "3 days in a.csv, 4 rows each"),
-        ("Charge", ["L7", "L7", "L7", "L8", "L8"] * 2 + ["L8", "L8"], "2 numbers in a.csv, 6 rows each"),
-        ("plate no", [1] * 5 + [2] * 7, "2 numbers in a.csv, 5 to 7 rows each"),
+        ("Charge", ["L7", "L7", "L7", "L8", "L8"] * 2 + ["L8", "L8"], "2 batches in a.csv, 6 rows each"),
+        ("plate no", [1] * 5 + [2] * 7, "2 batches in a.csv, 5 to 7 rows each"),
         ("Bearbeiter", ["Kim", "Ole", "Ole"] * 4, "2 names in a.csv, 4 to 8 rows each"),
         ("day", [*DAYS[:1], "", "", *DAYS[3:]], "3 days in a.csv, 4 rows each"),
     ],
@@ -154,7 +154,7 @@ def test_somebody_may_say_what_the_batch_is_or_that_there_is_none(tmp_path: Path
     columns: dict[str, list[Any]] = {"day": DAYS, "catalyst": ["A", "B", "B"] * 4}
     proposal = _proposed(tmp_path, columns, batch="catalyst")
     assert proposal.batch is not None
-    assert proposal.batch.why == "as told: 2 values in a.csv, 4 to 8 rows each"
+    assert proposal.batch.why == "as told: 2 batches in a.csv, 4 to 8 rows each"
     assert [guess.parameter.name for guess in proposal.guesses] == ["T", "t"]
     assert "dates" in proposal.ignored["day"]
     proposal = _proposed(tmp_path, columns, batch=None)
