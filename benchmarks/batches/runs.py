@@ -50,6 +50,7 @@ class BatchUnit(Unit):
         held          whether the 95 % range that was stated of this result before it came held it; None where none was
         width         that of the range, in standard deviations of the noise
         first         whether it was the first one of a new batch
+        control       whether its point had a result of an earlier batch
         tau           the fitted size of shifts in the same unit, and the ends of its 95 % interval
 
     and ``sources`` is the fitted size of the shifts of every source.
@@ -95,7 +96,7 @@ def _run(unit: BatchUnit, of: Campaign) -> Run:
     X, y = torch.empty(0, d, dtype=torch.float64), torch.empty(0, dtype=torch.float64)
     batch = of.batch if in_target else torch.zeros_like(of.batch)
     values: list[float] = []
-    traces: dict[str, list[Any]] = {name: [] for name in ("recommended", "held", "width", "first", "tau")}
+    traces: dict[str, list[Any]] = {name: [] for name in ("recommended", "held", "width", "first", "control", "tau")}
     seconds: list[tuple[float, float]] = []
     for step in range(unit.steps + 1):
         n = step if step < unit.steps else step - 1  # the batch that is predicted, in the end the last one
@@ -104,8 +105,9 @@ def _run(unit: BatchUnit, of: Campaign) -> Run:
             given = centred(y, batch[:step])
             mine = batch[:step] == batch[n]
             level = float(y[mine].mean() - y.mean()) if bool(mine.any()) else 0.0
-        named = {"batch": batch[:step], "present": batch[n]} if treatment == "named" and in_target else {}
-        target = Dataset(X, given, categories=levels, **named)
+        target = Dataset(X, given, categories=levels)
+        if treatment == "named" and in_target:
+            target = replace(target, batch=batch[:step], present=batch[n])
         begin = time.process_time()
         posterior = prior.condition(target, seed=step)
         fitted = time.process_time()
@@ -115,7 +117,7 @@ def _run(unit: BatchUnit, of: Campaign) -> Run:
             traces["tau"].append(shift_size(posterior, of.noise_std))
         if step == unit.steps:
             break
-        x = suggest(posterior, domain=domain, seed=step)
+        x = suggest(posterior, domain=domain, avoid=X if isinstance(domain, Candidates) else None, seed=step)
         seconds.append((fitted - begin, time.process_time() - fitted))
         result = of.measured(x, step, unit.size * in_target)
         held, width = None, None
@@ -125,10 +127,9 @@ def _run(unit: BatchUnit, of: Campaign) -> Run:
         traces["held"].append(held)
         traces["width"].append(width if width is None else rounded([width])[0])
         traces["first"].append(of.changes(step))
+        traces["control"].append(bool((x == X).all(-1).any()))
         values.append(float(of.f(x.unsqueeze(0))[0]))
         X, y = torch.cat([X, x.unsqueeze(0)]), torch.cat([y, torch.tensor([result], dtype=torch.float64)])
-        if isinstance(domain, Candidates):
-            domain = Candidates(domain.X[(x != domain.X).any(-1)], domain.categories)
     lowest = torch.tensor(values, dtype=torch.float64).cummin(0).values
     traces["recommended"] = rounded(traces["recommended"])
     traces["sources"] = source_shift_sizes(prior, sources, [s.noise_std for s in of.sources])

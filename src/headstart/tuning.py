@@ -249,6 +249,10 @@ class PlainTuning:
     # How far beyond the worst values of the front the reference lies, as a share of the front's range
     reference_beyond: float = 0.1
 
+    # ── controls (decide) ─────────────────────────────────────────────────────────────────────────────────────────
+    # The best results that are compared as controls: any that is known well shows a shift
+    control_candidates: int = 16
+
     # ── stopping (decide) ─────────────────────────────────────────────────────────────────────────────────────────
     # Points whose common gain is looked at: a single one may gain little where five gain much
     stopping_points: int = 5

@@ -14,9 +14,10 @@ from torch import Tensor
 
 from headstart.decide.acquisition import Acquisition
 from headstart.decide.aim import Aim
+from headstart.decide.control import control_for, may_begin_with_control
 from headstart.decide.domain import Cube, Domain
 from headstart.decide.search import Search
-from headstart.errors import InputError
+from headstart.errors import InputError, NoPointLeftError
 from headstart.gp.fit import Seed, generator_from
 from headstart.models.outcomes import OutcomePosteriors
 from headstart.models.posterior import TransferPosterior
@@ -43,7 +44,9 @@ def suggest(
     objectives the expected growth of the volume beyond their front (decide.aim). ``n_candidates`` points are compared
     and the best ``n_starts`` polished; the result is never worse than any point looked at. Without a target observation
     (zero-shot) the value to improve on is the lowest posterior mean over those points. Equal seeds give equal points,
-    and the units of the objective do not matter.
+    and the units of the objective do not matter. The first point of a new batch may be a *control*, one that has a
+    result of another batch, also if it is to be avoided: where knowing the shift is worth more than another point
+    (decide.control).
 
     Args:
         posterior: The posterior of the objective, to be minimised, or the posteriors of several outcomes: objectives
@@ -86,10 +89,18 @@ def suggest(
         one = posterior.problem(i) if batch and isinstance(posterior, TransferPosterior) else posterior
         search = Search(Aim.of(one, kind, beta), domain, n_candidates, n_starts, generator, design)
         own, avoided = (X.reshape(batch.numel(), *X.shape[-2:])[i] for X in (awaited, others))
-        for _ in range(q):
-            point = search.next_point(own, torch.cat([own, avoided], dim=-2))
-            own = torch.cat([own, point.unsqueeze(-2)], dim=-2)
-        found.append(own[-1] if q == 1 else own[-q:])
+        planned, opens = own[:0], not len(own) and may_begin_with_control(search.aim)
+        for k in range(max(q, 2) if opens else q):
+            try:
+                point = search.next_point(own, torch.cat([own, avoided], dim=-2))
+            except NoPointLeftError:
+                if k < q:
+                    raise
+                break
+            own, planned = (torch.cat([before, point.unsqueeze(-2)], dim=-2) for before in (own, planned))
+        if opens and (control := control_for(search.aim, planned, domain)) is not None:
+            planned = torch.cat([control.unsqueeze(-2), planned], dim=-2)
+        found.append(planned[0] if q == 1 else planned[:q])
     return torch.stack(found).reshape(*batch, *found[0].shape)
 
 

@@ -187,6 +187,20 @@ class TransferPosterior(Model, FantasizeMixin):
         return self.blind & (self._y.shape[-1] < 2)
 
     @property
+    def begins_batch(self) -> Bool[Tensor, "*b"]:
+        """Where the present batch has no result yet, and others have."""
+        own, present = self._outcome.batch, self._outcome.present
+        if own is None or present is None or not own.shape[-1]:
+            return torch.zeros_like(self.blind)
+        seen = self._y.shape[-1] > own.shape[-1]  # fantasies are of the present batch
+        return (own != present.unsqueeze(-1)).all(-1) & (not seen)
+
+    @property
+    def doubt(self) -> Doubt | None:
+        """What the predictor does not know of its own uncertainty; None where nobody asks for it."""
+        return self._outcome.doubt
+
+    @property
     def past_bests(self) -> Float[Tensor, "*b s d"]:
         """The best point of every source that this posterior knows of, in their order."""
         found = self._outcome.past_bests

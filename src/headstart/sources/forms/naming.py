@@ -94,11 +94,6 @@ class BatchName:
             )
         return cls(batch, None if drift is None else float(drift))
 
-    def at(self, columns: Collection[str], attribute: str) -> str | None:
-        """The column that says it in a table, by its own name or as that of a user ``attribute``; None without one."""
-        name = self.name
-        return None if name is None else next((c for c in (name, f"{attribute}{name}") if c in columns), None)
-
     def label(self, attributes: Mapping[str, Any]) -> Any:
         """The batch in user attributes, None where none is said, or none that shifts can drift with."""
         found = None if self.name is None else attributes.get(self.name)

@@ -55,7 +55,7 @@ def task_of_frame(frame: pd.DataFrame, wanted: Wanted, name: str, origin: str, *
     if not of_trials:
         names = (*wanted.columns, *filter(None, [wanted.batch.name]))
         frame = frame.rename(columns=meant_by(names, list(frame.columns)))
-    at = wanted.batch.at(frame.columns, _ATTRIBUTE)
+    at = _column(frame, wanted.batch.name)
     batch = None if at is None else wanted.batch.numbered(list(frame[at]), origin)
     columns, notes = _objectives(frame, metrics if of_trials else {}, wanted, origin)
     if of_trials and "state" in frame.columns:
@@ -91,6 +91,11 @@ def task_of_frame(frame: pd.DataFrame, wanted: Wanted, name: str, origin: str, *
         batch=None if batch is None else batch.only(frame.index.to_numpy() - first_row),
     )
     return wanted.chosen(task) if measured else task
+
+
+def _column(frame: pd.DataFrame, name: str | None) -> str | None:
+    """The column of this name, or of the user attribute; None without one."""
+    return None if name is None else next((c for c in (name, f"{_ATTRIBUTE}{name}") if c in frame.columns), None)
 
 
 def _objectives(
@@ -136,7 +141,7 @@ def _measured(
     for objective, column in columns.items():
         y, error = _numbers(frame[column], origin), None
         named = wanted.error_of(objective, list(columns), origin)
-        own = next((c for c in (named, f"{_ATTRIBUTE}{named}") if named is not None and c in frame.columns), None)
+        own = _column(frame, named)
         if own is not None:
             used.append(own)
             error = _errors(frame[own], y, origin)
@@ -148,10 +153,7 @@ def _limited(frame: pd.DataFrame, wanted: Wanted, origin: str) -> tuple[dict[str
     """The quantities that the new task has limits on, and the columns that they and their errors stand in."""
     found, used = {}, []
     for name, attribute in wanted.limited.items():
-        at, error = (
-            next((c for c in (n, f"{_ATTRIBUTE}{n}") if n is not None and c in frame.columns), None)
-            for n in (name, attribute)
-        )
+        at, error = (_column(frame, n) for n in (name, attribute))
         if at is not None:
             y = _numbers(frame[at], origin)
             found[name] = RawObjective(y, None, None if error is None else _errors(frame[error], y, origin))

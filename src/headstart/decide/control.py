@@ -1,0 +1,120 @@
+"""Controls: whether a new batch begins with a setting that was run before, which shows the shift of the batch.
+
+The next points S will be run in the present batch. What their results are worth is the knowledge gradient: by how much
+the point that will be thought best is expected to be better than x₀, which is thought best now,
+
+    V(S) = E[ max_x μ′(x₀) − μ′(x) ],   x a result or a planned point,   μ′ the posterior mean after the results at S
+
+with f that of the present batch and its level unknown (``Layer.predict_at_unknown_level``): while nobody knows the
+shift of a new batch a result hardly says whether its point is better than those of other batches. Differences between
+points do not depend on the level, so no point is worth anything for the level alone. With C the covariance of f and N
+that of the noise,
+
+    μ′ = μ + C(·, S) (C(S, S) + N)^(−½) z,    z ~ N(0, I)
+
+A control c takes the place of the last of m planned points if V({c} ∪ S without it) exceeds V(S), by more than it would
+with the shift known: that much any repetition is worth, which is for the search to decide.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+from headstart.decide.aim import Aim
+from headstart.decide.design import are_among
+from headstart.decide.domain import Domain
+from headstart.gp.hyperparameters import OFFSET_VAR
+from headstart.gp.linalg import cholesky, solve_lower
+from headstart.models.chain.layer import Layer
+from headstart.models.mixture import components
+from headstart.models.posterior import TransferPosterior
+from headstart.tuning import PLAIN_TUNING
+
+_BY_CHANCE = 0.01  # of what a plan is worth: so much the draws leave uncertain
+
+
+def may_begin_with_control(aim: Aim) -> bool:
+    """Whether a new batch begins, and of one objective, without a target, some results are within the limits."""
+    goal = aim.goals[0]
+    single = len(aim.goals) == 1 and aim.wanted[0].target is None and aim.beta is None
+    return single and bool(goal.begins_batch) and len(aim.within(aim.results)) > 0
+
+
+def control_for(aim: Aim, planned: Float[Tensor, "m d"], domain: Domain) -> Float[Tensor, "d"] | None:
+    """The setting that is worth more than the last of the planned points, to be run first in the new batch.
+
+    Args:
+        aim: The aim of a single problem, of one objective.
+        planned: The points that would be run in the batch, in their order.
+        domain: The points that may be suggested.
+
+    Returns:
+        A setting that has a result, or None where no control is worth its place.
+    """
+    posterior, results = aim.goals[0], aim.within(aim.results).unique(dim=0)
+    order = posterior.predict(results)[0].argsort()[: PLAIN_TUNING.control_candidates]
+    controls = results[order]
+    controls = controls[_allowed(domain, controls) & ~are_among(controls, planned)]
+    if len(planned) < 2 or not len(controls):
+        return None
+    # rows of [results, planned]: the plan itself, and those in which a control is in the place of its last point
+    n, m = len(results), len(planned)
+    places = torch.cat([torch.arange(n, n + m).unsqueeze(0), torch.arange(n, n + m).expand(len(controls), -1)])
+    places[1:, -1] = (controls.unsqueeze(1) == results).all(-1).double().argmax(-1)
+    worth, known = (knowledge(posterior, results, planned, places, shift_known=known) for known in (False, True))
+    gain = worth[1:] - worth[0] - (known[1:] - known[0]).clamp_min(0.0)
+    return controls[gain.argmax()] if bool(gain.amax() > _BY_CHANCE * worth.amax()) else None
+
+
+def knowledge(
+    posterior: TransferPosterior,
+    results: Float[Tensor, "n d"],
+    planned: Float[Tensor, "m d"],
+    places: Int[Tensor, "k p"],
+    *,
+    shift_known: bool = False,
+) -> Float[Tensor, "k"]:
+    """V of several plans of p points each, in model units, averaged over the members of a mixture.
+
+    Args:
+        posterior: The posterior of one objective, of a single problem.
+        results: Where there are results that may be the best.
+        planned: Further points.
+        places: The points of every plan, whose results will come from the present batch: rows of results and planned.
+        shift_known: Whether they will instead come from the batch of the best result.
+
+    Returns:
+        By how much the best point known is expected to improve with these results.
+    """
+    k, p = places.shape
+    uniform = SobolEngine(p, scramble=True, seed=0).draw(PLAIN_TUNING.stopping_draws, dtype=torch.float64)
+    z = torch.special.ndtri(uniform.clamp(1e-9, 1 - 1e-9)).to(planned.device)
+    before = planned.new_tensor(OFFSET_VAR) if posterior.doubt is None else posterior.doubt.level_var
+    total, X = planned.new_zeros(k), torch.cat([results, planned])
+    with torch.no_grad():
+        best = int(posterior.predict(results)[0].argmin())
+        row = int((posterior.train_inputs[0] == results[best]).all(-1).nonzero()[0])
+        for layer, weight in components(posterior.predictor):
+            share = 1.0 if weight is None else float(weight)
+            if not isinstance(layer, Layer) or share < PLAIN_TUNING.member_min_weight:
+                continue
+            here = layer.in_batch_of(row) if shift_known else layer
+            mean, cov = here.predict_at_unknown_level(X, before)
+            of_plan = cov[places]  # (k, p, X)
+            seen = of_plan.gather(-1, places.unsqueeze(-2).expand(k, p, p))
+            noise = layer.noise_var * torch.eye(p, dtype=cov.dtype, device=cov.device)
+            L = cholesky(seen + noise, of="The covariance of the results of a plan")
+            after = mean + z @ solve_lower(L, of_plan)  # (k, draws, X)
+            total = total + share * (after[..., best : best + 1] - after).amax(-1).mean(-1)
+    return total
+
+
+def _allowed(domain: Domain, X: Float[Tensor, "n d"]) -> Bool[Tensor, "n"]:
+    """Which points of an earlier batch may be suggested still."""
+    listing = domain.listing
+    if listing is not None:
+        return are_among(X, listing.to(X))
+    return torch.isclose(domain.snap(X), X, rtol=0.0, atol=1e-9).all(-1)
