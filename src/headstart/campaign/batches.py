@@ -45,7 +45,7 @@ def own_batches(
     if lacking:
         names = ", ".join(str(one.path) for one in lacking)
         remarks.append(f"Without a column {column!r} all results of a file count as one batch: {names}.")
-    if table in lacking:
+    if column not in table.columns:
         return OwnBatches()
     labels = batch_labels(column, table, past, numbers=file.drift is not None)
     known = [label for label in labels if label is not None]

@@ -161,12 +161,12 @@ def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
         )
     categories = _require_names(tables, [same.get(name, name) for name in wanted.categories], "category")
     forced = _require_names(tables, [same.get(name, name) for name in columns], "parameter")
-    if both := [name for name in (*forced, *told) if name in (*names, *errors, *ignore)]:
-        raise InputError(f"{both[0]!r} cannot be a parameter and a result, an error or ignored too.")
+    if twice := [name for name in (*forced, *told) if name in (*names, *errors, *ignore)]:
+        raise InputError(f"{twice[0]!r} cannot be a parameter and a result, an error or ignored too.")
     batch = _batch(tables, wanted, same)
     if batch in (*names, *errors, *ignore, *categories, *forced, *told):
-        told_of = Message(f"batch names {batch!r}, which is a result, a parameter or ignored.", Setting("batch"))
-        raise InputError(told_of)
+        both = f"batch names {batch!r}, which is a result, a parameter or ignored. Leave one of the two out."
+        raise InputError(Message(both, Setting("batch")))
     proposal = Proposal((), {}, ())
     if tables:
         proposal = propose(

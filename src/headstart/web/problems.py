@@ -8,6 +8,7 @@ from typing import Any
 from headstart.errors import HeadstartError, Message, message_of
 
 _CLICKS = {
+    "batch": "choose another batch, or none",
     "begin": "begin one on the page Begin",
     "candidates": "the list of candidates",
     "category": "choose the kind 'category'",
