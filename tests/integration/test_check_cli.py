@@ -114,6 +114,35 @@ def test_a_folder_is_judged(tmp_path: Path, current: str) -> None:
     assert set(after) - set(before) == {"plots", "plots/agreement.png", "plots/verdicts.png"}
 
 
+def _in_lots(folder: Path, *, past: bool) -> Path:
+    """A campaign in lots, of which one lies 20 above the others, with a past in lots that do not differ, or none."""
+    rows = [(i / 20, "uv"[i % 2], i // 4) for i in range(20)]
+    lines = [f"{x},{s},{value(x, s) + (20 if lot == 3 else 0):.3f},L{lot}\n" for x, s, lot in rows]
+    make(folder, current="".join(["x,s,y,lot\n", *lines]))
+    (folder / "a.csv").write_text("".join(["x,s,y,lot\n", *(f"{x},{s},{value(x, s)},P{lot}\n" for x, s, lot in rows)]))
+    toml = folder / "headstart.toml"
+    text = toml.read_text().replace("past =", 'batch = "lot"\npast =')
+    toml.write_text(text if past else text.replace('["a.csv", "b.csv"]', "[]"))
+    return folder
+
+
+@pytest.mark.parametrize("past", [True, False])
+def test_check_and_status_say_how_large_shifts_are_and_which_batch_is_odd(tmp_path: Path, past: bool) -> None:
+    """A line for the campaign, one for its past, and with --all a row for every batch; also where there is no past."""
+    result = invoke("check", "--folder", _in_lots(tmp_path, past=past), "--all")
+    assert result.exit_code == 0, result.output
+    said = r"Results differ by ± \S+ from one lot to another .*"
+    odd = r"Lot L3 is odd: its results lie (1[7-9]|2\d) \(± \S+\) above those of the others\."
+    assert re.search(rf"^this campaign: {said} {odd}$", result.stdout, flags=re.MULTILINE)
+    assert re.search(r"^this campaign +L3 +\+1[5-7] ± \S+ +below 1 %: odd$", result.stdout, flags=re.MULTILINE)
+    assert ("a: shifts from one lot to another are not clearly larger than the noise" in result.stdout) is past
+    assert bool(re.search(r"^a +P0 ", result.stdout, flags=re.MULTILINE)) is past
+    assert "Shifts between batches" not in invoke("check", "--folder", tmp_path).stdout
+    status = invoke("status", "--folder", tmp_path).stdout
+    assert re.search(rf"^{said}$", status, flags=re.MULTILINE)
+    assert re.search(rf"^{odd}$", status, flags=re.MULTILINE)
+
+
 def test_what_is_ignored_is_said_below_the_suggestions(tmp_path: Path) -> None:
     """With its reason; what is simply used is not mentioned."""
     _spoil(make(tmp_path))

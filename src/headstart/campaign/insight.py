@@ -1,4 +1,4 @@
-"""What the models of a campaign say of their own: which parameters matter, and how well results were predicted."""
+"""What the models of a campaign say of their own: which parameters matter, shifts, how well results were predicted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.campaign.experiments import Experiment
-from headstart.campaign.fitted import Fitted, FittedOutcome, Pooled, Range, own_results
+from headstart.campaign.file import CampaignFile
+from headstart.campaign.fitted import THIS, Fitted, FittedOutcome, Pooled, Range, own_results
+from headstart.models.batch_shifts import Shifts, shifts_of_posterior
+from headstart.sources.alignment import Alignment
+from headstart.sources.batches import Batches
 from headstart.sources.parameters import Kind
 
 _POINTS = 1024  # behind an importance: its error is then some hundredths
@@ -48,6 +52,21 @@ def importances(fitted: Fitted, own: FittedOutcome, *, seed: int = 0) -> tuple[I
     alone, total = sobol_indices(mean, A, B, columns)
     found = [Importance(*each) for each in zip(free, alone.tolist(), total.tolist(), strict=True)]
     return tuple(sorted(found, key=lambda one: -one.total))
+
+
+def named_shifts(
+    found: Sequence[Shifts], file: CampaignFile, alignment: Alignment, sign: float, own: Sequence[Experiment] = ()
+) -> tuple[Shifts, ...]:
+    """Shifts of an outcome in the words of the files, and by their sign; ``own`` are the rows with a result of it."""
+    every = {THIS: Batches.of([e.batch for e in own], drift=file.drift)}
+    every |= {task.name: task.batch for task in alignment.tasks if task.batch is not None}
+    return tuple(one.named(file.batch, every[one.task].names, sign) for one in found)
+
+
+def own_shifts(own: FittedOutcome) -> tuple[Shifts, ...]:
+    """The shifts between the batches of the campaign's own results; none where there are not several."""
+    found = shifts_of_posterior(own.posterior, THIS)
+    return named_shifts([found], own.campaign.file, own.alignment, own.sign, own.experiments) if found else ()
 
 
 def sobol_indices(

@@ -154,6 +154,7 @@ def status(options: LearnOptions) -> None:
     """Show progress, the best so far, pending rows, what the past files contribute, and whether to go on."""
     from headstart.campaign.campaign import open_campaign
     from headstart.campaign.experiments import State
+    from headstart.campaign.insight import own_shifts
     from headstart.campaign.suggestions import outlook_of
     from headstart.cli.campaign_tables import best_in_words, contributions, front_table, noise_in_words, pending_table
 
@@ -173,6 +174,9 @@ def status(options: LearnOptions) -> None:
     for own in fitted.outcomes:
         if scatter := noise_in_words(fitted, own):
             typer.echo(scatter)
+        of = f"{own.column.name}: " if len(fitted.outcomes) > 1 else ""
+        for told in (sentence for one in own_shifts(own) for sentence in one.sentences(own.column.unit)):
+            typer.echo(f"{of}{told}")
     if fitted.knows or campaign.past:
         show(contributions(fitted))
     for decision in fitted.decisions:

@@ -18,9 +18,11 @@ from headstart.errors import InputError
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from headstart.campaign.file import ResultColumn
     from headstart.campaign.fitted import FittedOutcome
     from headstart.campaign.init import CampaignPlan
     from headstart.models.auto.explanation import Explanation, SourceVerdict
+    from headstart.models.batch_shifts import BatchShift, Shifts
 
 _NATS = "(Nats: 0.7 more is as if every value had been twice as likely.)"
 
@@ -69,11 +71,12 @@ def _check_files(
     drawn, warned = [], []
     with working(quiet=options.quiet) as told:
         from headstart.campaign.check import align_files, learn_past
+        from headstart.campaign.insight import named_shifts
         from headstart.draw.sources import draw_agreement
         from headstart.models.auto.explanation import check_past
         from headstart.sources.alignment import with_outliers
 
-        found = []
+        found, shifts = [], []
         for name, aligned in align_files(looked).items():
             prior = learn_past(aligned, seed=options.seed, told=told)
             alignment = with_outliers(aligned, prior.outliers)
@@ -81,11 +84,14 @@ def _check_files(
             said = aligned.noting(report.note for report in prior.fit_reports).decisions[len(aligned.decisions) :]
             warned += [f"{decision}." for decision in said]
             found.append((name if several else "", check_past(prior)))
+            sign = float(looked.file.outcomes[name].sign)
+            shifts.append(named_shifts(found[-1][1].shifts, looked.file, alignment, sign))
             drawn.append(draw_agreement(found[-1][1], pictures, of=name if several else ""))
     say([*dict.fromkeys(warned), *looked.remarks], every=every)
-    for name, one in found:
+    for (name, one), shifted, column in zip(found, shifts, looked.file.results, strict=True):
         show(_past_table(one, name))
         _say_verdicts(one.sources, one)
+        _say_shifts(shifted, column, name, every=every)
     typer.echo(f"'Predicts itself' is each row predicted from the others, against a constant. {_NATS}")
     typer.echo(f"Parameters: {', '.join(p.name for p in looked.file.parameters)}")
     if batch := batch_in_words(looked):
@@ -99,6 +105,7 @@ def _check_files(
 def _check_folder(pictures: Path, options: FolderOptions, *, every: bool) -> None:
     from headstart.campaign.campaign import open_campaign
     from headstart.campaign.file import DEFAULT_MODEL, TOML
+    from headstart.campaign.insight import own_shifts
 
     folder = options.folder
     if not (folder / TOML).exists():
@@ -107,13 +114,15 @@ def _check_folder(pictures: Path, options: FolderOptions, *, every: bool) -> Non
             "COLUMN', or begin a campaign with 'headstart init'."
         )
     fitted = fitted_campaign(open_campaign(folder), options, every=every)
-    if not fitted.campaign.past:
+    if not fitted.campaign.past and not any(map(own_shifts, fitted.outcomes)):
         raise InputError(f"{folder}: the campaign has no past files, so there is nothing to check.")
     if (model := fitted.campaign.file.model.lower()) != DEFAULT_MODEL:
         say([f"The campaign's model is {model!r}. This is what {DEFAULT_MODEL!r}, which weighs its sources, says."])
     if fitted.campaign.batches_in_words:
         typer.echo(fitted.campaign.batches_in_words)
-    drawn = [path for own in fitted.outcomes for path in _check_outcome(own, pictures, options.quiet)]
+    drawn = [path for own in fitted.outcomes for path in _check_outcome(own, pictures, options.quiet, every=every)]
+    if not fitted.campaign.past:
+        return
     typer.echo(
         "Left out is how much worse results would have been predicted without it, and how much later the best had come."
     )
@@ -122,8 +131,10 @@ def _check_folder(pictures: Path, options: FolderOptions, *, every: bool) -> Non
         typer.echo(f"Picture: {path}")
 
 
-def _check_outcome(own: FittedOutcome, pictures: Path, quiet: bool) -> tuple[Path, ...]:
-    """Print the verdicts on an outcome's sources; the pictures behind them."""
+def _check_outcome(own: FittedOutcome, pictures: Path, quiet: bool, *, every: bool) -> tuple[Path, ...]:
+    """Print the verdicts on an outcome's sources, and what there is to say of shifts; the pictures behind them."""
+    from headstart.campaign.insight import named_shifts, own_shifts
+
     name = own.column.name if len(own.campaign.file.results) > 1 else ""
     with working(quiet=quiet) as told:
         from headstart.campaign.check import auto_prior
@@ -133,12 +144,15 @@ def _check_outcome(own: FittedOutcome, pictures: Path, quiet: bool) -> tuple[Pat
         prior = auto_prior(own, told)
         if prior is None:
             typer.echo(f"No past file knows {own.column.name}: it is learnt from this campaign alone.")
+            _say_shifts(own_shifts(own), own.column, name, every=every)
             return ()
         found = check_past(prior)
         explanation = explain(prior, own.target)
         drawn = (draw_verdicts(explanation, pictures, of=name), draw_agreement(found, pictures, of=name))
     show(_verdict_table(explanation, name))
     _say_verdicts(explanation.sources, found)
+    shifts = named_shifts(explanation.shifts, own.campaign.file, own.alignment, own.sign, own.experiments)
+    _say_shifts(shifts, own.column, name, every=every)
     columns = ("candidate", "the new campaign is ...", "believed")
     believed = ((name, explanation.meanings[name], percent(share)) for name, share in explanation.candidates.items())
     show(table("How far the candidates are believed", columns, believed, left=columns[:2]))
@@ -192,3 +206,21 @@ def _say_verdicts(verdicts: Sequence[SourceVerdict], past: Explanation) -> None:
 
     for i, s in enumerate(verdicts):
         typer.echo(f"{s.name} is {s.verdict}. {s.explained} {what_to_look_at(s, past.related(i))}".rstrip())
+
+
+def _say_shifts(found: Sequence[Shifts], column: ResultColumn, of: str, *, every: bool) -> None:
+    """How large shifts between batches are and which is odd; with ``every`` a table of all batches."""
+    from headstart.campaign.fitted import THIS
+    from headstart.models.batch_shifts import shifts_in_words
+
+    for line in shifts_in_words(found, THIS, column.unit):
+        typer.echo(f"{of}, {line}" if of else line)
+    if every and found:
+        columns = ("campaign", found[0].noun, f"{column.label} lies above the mean", "as far out by chance")
+        rows = [(s.task, b.label, f"{b.shift:+.2g} ± {b.sd:.2g}", _chance(b)) for s in found for b in s.batches]
+        show(table("Shifts between batches", columns, rows, left=("campaign", found[0].noun)))
+
+
+def _chance(batch: BatchShift) -> str:
+    told = "–" if math.isnan(batch.chance) else percent(batch.chance) if batch.chance >= 0.01 else "below 1 %"
+    return f"{told}: odd" if batch.odd else told

@@ -102,17 +102,19 @@ def out_of_view(count: int) -> str:
 
 def fitting(text: str, inches: float, *, size: float, lines: int) -> str:
     """The text in lines that are no longer than this, by the widths of its letters; what is too much ends in '…'."""
-    room, font, text = inches * _POINTS_AN_INCH, FontProperties(size=size), " ".join(text.split())
-
-    def width(line: str) -> float:
-        return float(text_to_path.get_text_width_height_descent(line, font, False)[0])
-
-    letters = 2 + int(1.3 * room * len(text) / max(width(text), 1.0))
+    text = " ".join(text.split())
+    letters = 2 + int(1.3 * inches * len(text) / max(width_of(text, size=size), 1.0 / _POINTS_AN_INCH))
     while True:
         found = textwrap.wrap(text, letters, max_lines=lines, placeholder="…")
-        if letters == 1 or all(width(line) <= room for line in found):
+        if letters == 1 or all(width_of(line, size=size) <= inches for line in found):
             return "\n".join(found)
         letters -= 1
+
+
+def width_of(line: str, *, size: float) -> float:
+    """The width of a line of text in inches."""
+    points = text_to_path.get_text_width_height_descent(line, FontProperties(size=size), False)[0]
+    return float(points) / _POINTS_AN_INCH
 
 
 def legend_below(figure: Figure, axes: Sequence[Axes], note: str = "") -> None:

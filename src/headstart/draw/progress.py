@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,8 +19,9 @@ from headstart.campaign.campaign import Campaign
 from headstart.campaign.experiments import State
 from headstart.campaign.fitted import Fitted, FittedOutcome
 from headstart.data.outcomes import Goal, Limit, Standing
-from headstart.draw.canvas import INK, NARROW, legend_below, look_at, out_of_view, panels, tidy
-from headstart.draw.looks import NOW, PALE, STANDING_LOOKS, heading, label, short
+from headstart.draw.canvas import INK, NARROW, fitting, legend_below, look_at, out_of_view, panels, tidy, width_of
+from headstart.draw.looks import NOW, PALE, STANDING_LOOKS, heading, label, plain, short
+from headstart.sources.batches import Batches
 
 _UNKNOWN = "open: nothing is known about it yet"
 _EXPECTED = "open rows: expected, 95 %"
@@ -28,6 +30,8 @@ _INCHES_A_NUMBER = 0.56  # of width that an open row needs for its median beside
 _MOST_OPEN = 0.75  # of the width that open rows may take for that
 _INCHES_A_TICK = 0.3
 _FEW_ROWS = 3  # a shorter axis looks empty
+_SHADE, _EDGE = "#F2F2F2", "#C8C8C8"  # of every second batch, and where one begins
+_NAME, _INCHES_A_NAME, _INCHES_BETWEEN = 8, 1.6, 0.12  # size of a batch's name, the longest, and from one to the next
 
 
 def progress_figure(fitted: Fitted, *, narrow: bool = False) -> Figure:
@@ -37,6 +41,7 @@ def progress_figure(fitted: Fitted, *, narrow: bool = False) -> Figure:
     figure, grid = panels(n, columns=1, size=size, below=1.0)
     past, places = past_runs(fitted), _Places.of(fitted.campaign, size[0] - 0.7)
     for own, axes in zip(fitted.outcomes, grid, strict=True):
+        _draw_batches(fitted.campaign, axes, places, size[0] - 0.7, named=axes is grid[0])
         _draw(own, past, axes, places, last=axes is grid[-1], tall=size[1] - 0.4)
     hidden = sum(int(own.outliers.sum()) for own in fitted.outcomes)
     heading(figure, "Progress", f"{aims(fitted)}{out_of_view(hidden)}")
@@ -57,6 +62,7 @@ class _Places:
     """
 
     at: dict[int, float]
+    starts: dict[int, float]
     end: float
     ticks: list[int]
     numbered: bool
@@ -73,7 +79,39 @@ class _Places:
         apart = max(1, math.ceil(_INCHES_A_TICK * (ends[-1] - ends[0]) / inches))
         ticks = [n for i, n in enumerate(rows) if (n in open_ and numbered) or i % apart == 0]
         middles = (ends[:-1] + ends[1:]) / 2
-        return cls(dict(zip(rows, middles.tolist(), strict=True)), float(ends[-1]), ticks, numbered)
+        at, starts = (dict(zip(rows, each.tolist(), strict=True)) for each in (middles, ends[:-1]))
+        return cls(at, starts, float(ends[-1]), ticks, numbered)
+
+    @property
+    def last(self) -> float:
+        """Where the axis ends."""
+        return max(self.end, _FEW_ROWS + 0.5)
+
+
+def _draw_batches(campaign: Campaign, axes: Axes, places: _Places, inches: float, *, named: bool) -> None:
+    """A band for every batch, every second one shaded, and the names of as many as there is room for."""
+    if not _has_batches(campaign):
+        return
+    rows = campaign.experiments
+    batches = Batches.of([e.batch for e in rows])
+    first = [0, *(np.flatnonzero(np.diff(batches.numbers)) + 1).tolist()]
+    edges = [*(places.starts[rows[i].number] for i in first), places.end]
+    free, an_inch = -math.inf, inches / (places.last - 0.5)
+    for k, (i, (start, end)) in enumerate(zip(first, itertools.pairwise(edges), strict=True)):
+        if k % 2:
+            axes.axvspan(start, end, facecolor=_SHADE, edgecolor="none", zorder=0)
+        if k:
+            axes.axvline(start, color=_EDGE, linewidth=0.7, zorder=0.5)
+        told = fitting(batches.names[float(batches.numbers[i])], _INCHES_A_NAME, size=_NAME, lines=1)
+        at, width = (start - 0.5) * an_inch, width_of(told, size=_NAME)
+        if named and at >= free and at + width <= inches:
+            there: dict[str, Any] = {"xycoords": axes.get_xaxis_transform(), "ha": "left", "va": "bottom"}
+            axes.annotate(plain(told), (start, 1.01), color=PALE, fontsize=_NAME, annotation_clip=False, **there)
+            free = at + width + _INCHES_BETWEEN
+
+
+def _has_batches(campaign: Campaign) -> bool:
+    return any(e.batch is not None for e in campaign.experiments)
 
 
 def _draw(own: FittedOutcome, past: Sequence[PastRun], axes: Axes, places: _Places, *, last: bool, tall: float) -> None:
@@ -117,10 +155,11 @@ def _draw(own: FittedOutcome, past: Sequence[PastRun], axes: Axes, places: _Plac
         at_the_foot = axes.get_xaxis_transform()
         axes.plot(failed, [0.03] * len(failed), "x", color=PALE, transform=at_the_foot, label="failed", clip_on=False)
     found = _draw_open(own, axes, places)
-    axes.set_xlim(0.5, max(places.end, _FEW_ROWS + 0.5))
+    axes.set_xlim(0.5, places.last)
     axes.xaxis.set_major_locator(FixedLocator([place[number] for number in places.ticks]))
     axes.xaxis.set_major_formatter(FixedFormatter([str(number) for number in places.ticks]))
-    tidy(axes, "row of the table" if last else "", label(column.label, tall))
+    bands = f"; bands: {short(campaign.file.batch)}" if _has_batches(campaign) else ""
+    tidy(axes, f"row of the table{bands}" if last else "", label(column.label, tall))
     if (far := own.outliers).any():
         look_at(axes, [results[~far], [] if level is None else [level], *found])
 

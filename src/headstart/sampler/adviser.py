@@ -368,11 +368,11 @@ class Adviser:
                 trials = fitted.encode(now)
                 name = fitted.name_of(outcome)
                 target, remarks = fitted.results(trials, name), self._remarks(fitted, trials)
-                posterior, X = None, target.X[:0]
+                posterior, X, batches = None, target.X[:0], trials.batch
             elif self.last is not None:
                 fitted, remarks, look = self.last.fitted, self.last.remarks, self.last.look
                 name = fitted.name_of(outcome)
-                posterior, X = self.last.known[name], self.last.x.unsqueeze(0)
+                posterior, X, batches = self.last.known[name], self.last.x.unsqueeze(0), self.last.batch
                 target = observed(posterior)
             else:
                 return not_explained(
@@ -380,7 +380,9 @@ class Adviser:
                     "was loaded.",
                     str(self.fitter.sources),
                 )
-        return explained(fitted, target, X, outcome=name, posterior=posterior, remarks=remarks, look=look)
+        return explained(
+            fitted, target, X, outcome=name, posterior=posterior, remarks=remarks, look=look, batches=batches
+        )
 
     def outlook(self, study: Study) -> Outlook:
         """What the next trials of the study are expected to gain."""

@@ -34,6 +34,7 @@ from headstart.models.auto.explanation import (
     why_unusable,
 )
 from headstart.models.auto.posterior import AutoPosterior
+from headstart.models.batch_shifts import Shifts, shifts_in_words, shifts_of_posterior
 from headstart.models.family import model_name
 from headstart.models.model import Prior, observed
 from headstart.models.outcomes import OutcomePosteriors
@@ -43,6 +44,7 @@ from headstart.sources.alignment import Alignment
 from headstart.sources.batches import Batches
 
 PREFIX = "headstart: "
+_THIS = "this study"
 _MAX_VERDICTS = 12
 _MAX_WEIGHTS = 5
 _DIGITS = 3
@@ -75,11 +77,16 @@ class StudyExplanation(Explanation):
 
     def __str__(self) -> str:
         """The verdicts, what the prediction rests on, and what was done about every source."""
-        return f"{self.nothing or Explanation.__str__(self)}\n\n{self.report}"
+        return f"{self._without_verdicts or Explanation.__str__(self)}\n\n{self.report}"
+
+    @property
+    def _without_verdicts(self) -> str:
+        """Why there are no verdicts, and what is known of shifts; "" where there are verdicts."""
+        return "\n".join([self.nothing, *shifts_in_words(self.shifts, self.target)]) if self.nothing else ""
 
     def _repr_html_(self) -> str:
         """The same for a notebook: the verdicts as a table."""
-        verdicts = _paragraph(self.nothing) if self.nothing else Explanation._repr_html_(self)
+        verdicts = _paragraph(self._without_verdicts) if self.nothing else Explanation._repr_html_(self)
         return f"{verdicts}<pre>{html.escape(self.report)}</pre>"
 
 
@@ -171,13 +178,24 @@ def explained(
     posterior: TransferPosterior | None,
     remarks: Sequence[str],
     look: Callable[[], Outlook],
+    batches: Batches | None,
 ) -> StudyExplanation:
-    """The verdicts on the sources of an outcome after the study's results, and how they were brought into its space."""
+    """The verdicts on the sources of an outcome after the study's results, and how they were brought into its space.
+
+    ``batches`` are those of the study's trials.
+    """
     prior, told = fitted.priors[outcome], [f"this study: {target.n} results", *(f"  ! {one}" for one in remarks)]
     report = "\n".join([str(fitted.alignment), *(told if remarks else ())])
+    every = {_THIS: batches, **{task.name: task.batch for task in fitted.alignment.tasks}}
+    names = {name: own.names for name, own in every.items() if own is not None}
+    sign = float(fitted.outcomes[outcome].sign)
+
+    def named(found: Sequence[Shifts]) -> tuple[Shifts, ...]:
+        return tuple(one.named(fitted.batch.name or "batch", names[one.task], sign) for one in found)
+
     if isinstance(prior, AutoPrior):
-        found = explain(prior, replace(target, name="this study"), X, posterior=posterior)
-        own = {one.name: getattr(found, one.name) for one in fields(found)}
+        found = explain(prior, replace(target, name=_THIS), X, posterior=posterior)
+        own = {one.name: getattr(found, one.name) for one in fields(found)} | {"shifts": named(found.shifts)}
         return StudyExplanation(**own, report=report, look=look)
     of = f" for {outcome!r}" if len(fitted.priors) > 1 else ""
     if prior.sources:
@@ -186,12 +204,16 @@ def explained(
         why = f"No source can be used{of}: what was found is below. Every suggestion rests on this study's own results."
     else:
         why = f"There are no sources{of}, so there is nothing to judge: the study starts from scratch."
-    return not_explained(why, report, n=target.n, look=look)
+    shifts = None
+    if target.has_shifts:
+        shifts = shifts_of_posterior(prior.condition(target) if posterior is None else posterior, _THIS)
+    found = not_explained(why, report, n=target.n, look=look)
+    return replace(found, shifts=() if shifts is None else named([shifts]))
 
 
 def not_explained(why: str, report: str, *, n: int = 0, look: Callable[[], Outlook] | None = None) -> StudyExplanation:
     """No verdicts, and why."""
-    return StudyExplanation((), {}, (), n, {}, {}, "", target="this study", report=report, nothing=why, look=look)
+    return StudyExplanation((), {}, (), n, {}, {}, "", target=_THIS, report=report, nothing=why, look=look)
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

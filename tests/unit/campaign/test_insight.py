@@ -11,7 +11,9 @@ from tests.unit.campaign.campaigns import make, value
 
 from headstart.campaign.campaign import open_campaign
 from headstart.campaign.fitted import fit_campaign
-from headstart.campaign.insight import importances, predicted, sobol_indices
+from headstart.campaign.insight import importances, named_shifts, own_shifts, predicted, sobol_indices
+from headstart.models.auto.auto import AutoPrior
+from headstart.models.auto.explanation import explain
 
 N = 1 << 14
 
@@ -88,3 +90,38 @@ def test_without_a_past_the_first_results_were_not_predicted(tmp_path: Path) -> 
     none = predicted(fitted, fitted.first)
     assert none.measured.shape == none.expected.median.shape == (0,)
     assert np.asarray(none.inside).shape == (0,)
+
+
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_shifts_are_in_the_words_and_the_direction_of_the_campaign(tmp_path: Path, direction: str) -> None:
+    """Batches are called as in the files, and one whose results are high lies above, whichever way is the better."""
+    shifts = {"L1": 0.0, "L2": 4.0, "L3": -3.0}
+    rows = [
+        (x, "uv"[i % 2], lot) for lot in shifts for i, x in enumerate(np.linspace(0.05, 0.95, 4) + 0.01 * shifts[lot])
+    ]
+    sign = 1 if direction == "maximize" else -1
+    own = "".join(f"{x:.3f},{s},{sign * value(x, s) + shifts[lot]:.3f},{lot}\n" for x, s, lot in rows)
+    folder = make(tmp_path, current=f"x,s,y,lot\n{own}", direction=direction)
+    past = [(i / 12, "uv"[i % 2], f"P{i // 4}") for i in range(12)]
+    lines = "".join(f"{x:.3f},{s},{sign * value(x, s):.3f},{lot}\n" for x, s, lot in past)
+    (folder / "a.csv").write_text(f"x,s,y,lot\n{lines}")
+    toml = folder / "headstart.toml"
+    toml.write_text(toml.read_text().replace("past =", 'batch = "lot"\npast ='))
+    own_ = fit_campaign(open_campaign(folder)).first
+    (said,) = own_shifts(own_)
+    assert (said.task, said.noun) == ("this campaign", "lot")
+    assert [one.label for one in said.batches] == ["L1", "L2", "L3"]
+    for one in said.batches:
+        assert one.shift == pytest.approx(shifts[one.label] - 1 / 3, abs=1.0)
+    assert isinstance(own_.prior, AutoPrior)
+    every = explain(own_.prior, own_.target, posterior=own_.posterior).shifts
+    named = named_shifts(every, own_.campaign.file, own_.alignment, own_.sign, own_.experiments)
+    assert named[0] == said
+    assert named[1].task == "a"
+    assert [one.label for one in named[1].batches] == ["P0", "P1", "P2"]
+
+
+def test_without_batches_nothing_is_said_of_shifts(tmp_path: Path) -> None:
+    """Nor where all results are of one."""
+    own = "".join(f"{x},u,{value(x, 'u')}\n" for x in (0.3, 0.5, 0.9))
+    assert own_shifts(fit_campaign(open_campaign(make(tmp_path, current=f"x,s,y\n{own}"))).first) == ()

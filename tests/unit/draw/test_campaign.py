@@ -146,6 +146,57 @@ def test_open_rows_have_room_for_their_numbers(tmp_path: Path) -> None:
     assert len(axes.texts) == 0
 
 
+def in_lots(folder: Path, lots: list[str], open_row: str = "") -> Path:
+    """A campaign whose rows are of these lots."""
+    rows = "".join(f"{(i % 9 + 1) / 10},u,{value((i % 9 + 1) / 10, 'u')},{lot}\n" for i, lot in enumerate(lots))
+    make(folder, current=f"x,s,y,lot\n{rows}{open_row}")
+    toml = folder / "headstart.toml"
+    toml.write_text(toml.read_text().replace("past =", 'batch = "lot"\npast ='))
+    return folder
+
+
+def _shaded(axes: Axes) -> list[tuple[float, float]]:
+    """From where to where bands are shaded."""
+    boxes = [patch.get_extents().transformed(axes.transData.inverted()) for patch in axes.patches]
+    return [(round(box.x0, 6), round(box.x1, 6)) for box in boxes]
+
+
+def test_progress_shows_batches(tmp_path: Path) -> None:
+    """Every second one is shaded, a line stands where one begins, and its name at the top; open rows belong to one."""
+    folder = in_lots(tmp_path, ["A", "A", "B", "B", "B", "A"], "0.6,v,,C\n")
+    (axes,) = progress_figure(fit_campaign(open_campaign(folder))).axes
+    assert _shaded(axes)[0] == (2.5, 5.5)
+    assert [text.get_text() for text in axes.texts if not text.get_text()[0].isdigit()] == ["A", "B", "A", "C"]
+    assert [line.get_xdata()[0] for line in axes.lines if line.get_color() == "#C8C8C8"] == [2.5, 5.5, 6.5]  # type: ignore[index]
+    assert axes.get_xlabel() == "row of the table; bands: lot"
+
+
+def test_without_batches_progress_has_no_bands(tmp_path: Path) -> None:
+    """Nothing of them is in the picture."""
+    (axes,) = progress_figure(fit_campaign(open_campaign(make(tmp_path, current=SOME)))).axes
+    assert not axes.patches
+    assert not axes.texts
+    assert axes.get_xlabel() == "row of the table"
+
+
+def test_names_of_batches_never_overlap(tmp_path: Path) -> None:
+    """Of many, and of long ones, those are shown that there is room for, on a telephone fewer."""
+    lots = [
+        f"lot {i // 2} of a very long name that nobody could read" if i < 8 else f"2026-03-{i // 2:02d}"
+        for i in range(40)
+    ]
+    fitted = fit_campaign(open_campaign(in_lots(tmp_path, lots)))
+    shown = []
+    for narrow in (False, True):
+        figure = progress_figure(fitted, narrow=narrow)
+        figure.draw_without_rendering()
+        boxes = [text.get_window_extent() for text in figure.axes[0].texts]
+        assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+        assert max(box.x1 for box in boxes) <= figure.bbox.width
+        shown.append(len(boxes))
+    assert shown[0] > shown[1] >= 2
+
+
 def test_before_anything_is_known_only_progress_is_drawn(tmp_path: Path) -> None:
     """There is nothing to predict from."""
     make(tmp_path, current="x,s,y\n0.6,v,\n")

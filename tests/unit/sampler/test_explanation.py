@@ -8,10 +8,10 @@ import re
 import optuna
 import pytest
 import torch
-from tests.problems import points, quick
+from tests.problems import generator, points, quick
 from torch import Tensor
 
-from headstart import AUTO, FAMILY, GPBO, SHGP, Dataset
+from headstart import AUTO, FAMILY, GPBO, SHGP, Dataset, TransferSampler
 from headstart.models.auto.auto import Auto, AutoPrior
 from headstart.models.auto.candidates import Candidate
 from headstart.models.auto.explanation import auto_only, explain
@@ -125,3 +125,29 @@ def test_a_storage_takes_them(prior: AutoPrior) -> None:
     for key, value in found.items():
         trial.set_user_attr(key, value)
     assert study.trials[0].user_attrs == found
+
+
+@pytest.mark.parametrize("model", ["auto", "gpbo"])
+def test_an_explanation_says_how_large_shifts_are_in_the_words_of_the_study(model: str) -> None:
+    """Of study and sources, in the study's direction; also where the model has no verdicts."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    shifts = {"L0": 0.0, "L1": 5.0, "L2": -5.0}
+
+    def objective(trial: optuna.Trial) -> float:
+        lot = f"L{trial.number // 4}"
+        trial.set_user_attr("lot", lot)
+        x, z = (trial.suggest_float(name, 0, 1) for name in ("x", "z"))
+        return shifts[lot] - 4 * (x - 0.4) ** 2 - z + 0.1 * float(torch.randn(1, generator=generator(trial.number)))
+
+    past = optuna.create_study(study_name="last", direction="maximize", sampler=optuna.samplers.RandomSampler(seed=0))
+    past.optimize(objective, n_trials=12)
+    sampler = TransferSampler([past] if model == "auto" else None, model=model, batch="lot", seed=0)
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=1))
+    study.optimize(objective, n_trials=12)
+    said = sampler.explain(study)
+    assert [one.task for one in said.shifts] == (["this study", "last"] if model == "auto" else ["this study"])
+    for one in said.shifts:
+        assert one.noun == "lot"
+        assert {b.label: round(b.shift / 5) * 5.0 for b in one.batches} == shifts
+    assert "this study: Results differ by ± " in str(said)
+    assert "from one lot to another" in said._repr_html_()

@@ -6,6 +6,7 @@ gain        how much worse results would have been predicted without the source,
             them would have come (models.auto.left_out)
 weight      how much of the source's shape the target has, given all data: 1 is all of it, below 0 upside down
 share       how far the data of each task move the prediction at a point (models.auto.shares)
+shifts      how far results of different batches differ, and which batch is odd (models.batch_shifts)
 
 Before the first result, ``check_past`` compares the sources with each other.
 """
@@ -36,6 +37,7 @@ from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.auto.relation import SourceRelation, agreement_of, relations
 from headstart.models.auto.scores import REFITS
 from headstart.models.auto.shares import shares
+from headstart.models.batch_shifts import Shifts, shifts_in_words, shifts_of_posterior, shifts_of_source
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import Mixture, Predictor
 from headstart.models.model import Prior
@@ -136,6 +138,7 @@ class Explanation:
             were asked about, a row each, which sums to 1; None where no points were given.
         agreement: Correlations of the predictions of source i with the results of j, of ``check_past``; NaN where i is
             not trusted, or j is constant or too small.
+        shifts: Between the batches of the target, first, and of every source; of those that have several.
     """
 
     sources: tuple[SourceVerdict, ...]
@@ -148,6 +151,7 @@ class Explanation:
     target: str = "target"
     shares: Float[Tensor, "m k"] | None = None
     agreement: NDArray[np.float64] | None = None
+    shifts: tuple[Shifts, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -166,8 +170,8 @@ class Explanation:
         return tuple(source.name for source in self.sources if source.verdict is verdict)
 
     def _closing(self) -> list[str]:
-        """What to do about the past, what the candidates are believed, and what each point rests on."""
-        lines = []
+        """Shifts, what to do about the past, what the candidates are believed, and what each point rests on."""
+        lines = shifts_in_words(self.shifts, self.target)
         if drop := self.named(Verdict.UNRELATED):
             lines.append(f"to drop: {', '.join(drop)}")
         if turned := self.named(Verdict.REVERSED):
@@ -183,7 +187,7 @@ class Explanation:
         return lines
 
     def __str__(self) -> str:
-        """A line per source, one for what to do about the past and for the candidates, and one per point."""
+        """A line per source, on shifts, one for what to do about the past and for the candidates, and one per point."""
         return "\n".join([*(f"{s.name}: {s.verdict}. {s.explained}" for s in self.sources), *self._closing()])
 
     def _repr_html_(self) -> str:
@@ -296,11 +300,11 @@ def explain(
         weights = {n: _weights(prior, inward, n, believed[..., n]) for n in times}
         without = left_out(prior, posterior)
         each = None if X is None else shares(prior, posterior, X)
-    verdicts = []
+    verdicts, names = [], [source.name or task_name(source, i) for i, source in enumerate(prior.sources)]
     for i, (source, (verdict, relation)) in enumerate(zip(prior.sources, judged(prior, target), strict=True)):
         gain, trials = (math.nan, math.nan) if without is None else (float(part[i]) for part in without)
         found = SourceVerdict(
-            name=source.name or task_name(source, i),
+            name=names[i],
             rows=source.n,
             verdict=verdict,
             reason="",
@@ -327,7 +331,16 @@ def explain(
         model.names[model.plain],
         told,
         each,
+        shifts=_shifts(prior, posterior, told, names),
     )
+
+
+def _shifts(prior: AutoPrior, posterior: AutoPosterior, target: str, names: Sequence[str]) -> tuple[Shifts, ...]:
+    """The shifts between batches of the target and of the sources, of those that have several."""
+    alone, own = prior.alone, shifts_of_posterior(posterior, target)
+    each = zip(alone.layers, prior.sources, names, strict=True)
+    found = (own, *(shifts_of_source(layer, source, alone.known, prior.warp, name) for layer, source, name in each))
+    return tuple(one for one in found if one is not None)
 
 
 def _weights(prior: AutoPrior, target: Dataset, n: int, believed: Float[Tensor, "k"]) -> _Weights:
