@@ -5,6 +5,7 @@ User attributes of a trial:
     headstart: model                 AUTO after 12 results: kin 0.85, star 0.1, plain 0.05
     headstart: sources               last year related; mislabelled upside down; 18 others with weights up to 0.02
     headstart: weight of last year   0.431     of the five sources with the largest weights
+    headstart: control               1         where the trial repeats another one, to show the shift of a new batch
 
 They take no fit of their own, and verdicts are those of ``TransferSampler.explain``. Every attribute is a transaction
 of the study's database, so there are few. Only AUTO weighs its sources; other models give their name alone.
@@ -22,6 +23,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headstart.data.dataset import Dataset, task_name
+from headstart.decide.control import is_control
 from headstart.decide.stopping import Outlook
 from headstart.errors import InputError
 from headstart.models.auto.auto import AutoPrior
@@ -120,11 +122,16 @@ class Suggested:
         return self.look()
 
     @property
+    def control(self) -> bool:
+        """Whether the trial is a control: it repeats another one, to show the shift of a new batch."""
+        return is_control(self.known, self.x)
+
+    @property
     def attributes(self) -> dict[str, str | float]:
         """The user attributes of the trial."""
+        found: dict[str, str | float] = {f"{PREFIX}control": 1} if self.control else {}
         if len(self.fitted.priors) == 1:
-            return attributes_of(self.fitted.prior, self.posterior)
-        found: dict[str, str | float] = {}
+            return attributes_of(self.fitted.prior, self.posterior) | found
         for name, prior in self.fitted.priors.items():
             own = attributes_of(prior, self.known[name])
             texts = {key: value for key, value in own.items() if isinstance(value, str)}
@@ -134,7 +141,9 @@ class Suggested:
     def __repr__(self) -> str:
         """On one screen: what is to be tried, what is expected of it, and from how much."""
         values = ", ".join(f"{name}={value!r}" for name, value in self.params.items())
-        return "\n".join([f"Trial {self.trial_number}: {values}", *self._expected(), *self._rests_on()])
+        told = "a control: it repeats a trial of another batch, to show the shift of this one"
+        heads = [f"Trial {self.trial_number}: {values}", *([told] if self.control else [])]
+        return "\n".join([*heads, *self._expected(), *self._rests_on()])
 
     def __str__(self) -> str:
         """The same, and whether it pays to go on."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from tests.problems import points
 from tests.unit.campaign.campaigns import make, value
 
 from headstart import InputError
@@ -16,7 +18,7 @@ from headstart.campaign.desk.changes import add_row, save_results
 from headstart.campaign.desk.contents import contents_of, evidence_of
 from headstart.campaign.desk.history import digest
 from headstart.campaign.fitted import fit_campaign, own_results
-from headstart.campaign.suggestions import next_experiments
+from headstart.campaign.suggestions import next_experiments, noise_of, reference_point
 from headstart.data.dataset import Dataset
 from headstart.data.space import Space
 
@@ -216,3 +218,34 @@ def test_files_of_which_one_cannot_drift_are_refused(tmp_path: Path) -> None:
     campaign = _opened(tmp_path, 'batch = "day"\ndrift = 30', current=_table(("L1", "L1", "L2")))
     with pytest.raises(InputError, match=r"current.csv, column 'day': 'L1' is neither a date nor a number"):
         fit_campaign(campaign)
+
+
+def test_an_experiment_that_repeats_another_to_show_a_shift_is_a_control(tmp_path: Path) -> None:
+    """With its settings as they were run, and before the others; of the days before repeats are no noise."""
+    run = points(12, seed=3).tolist()
+    days = [f"2026-11-0{1 + i // 4}" for i in range(12)]
+    results = [sum(math.sin(5 * v) for v in x) + (0.0, 3.0, -3.0)[i // 4] for i, x in enumerate(run)]
+    written = [",".join(map(str, (day, *x, y))) for day, x, y in zip(days, run, results, strict=True)]
+    (tmp_path / "current.csv").write_text("day,a,b,y\n" + "\n".join(written) + "\n")
+    alike = (1 - 0.02 * points(4, seed=30)).tolist()
+    (tmp_path / "list.csv").write_text("a,b\n" + "".join(f"{a},{b}\n" for a, b in [*run, *alike]))
+    range_ = 'kind = "float"\nlow = 0.0\nhigh = 1.0\n'
+    toml = 'past = []\nbatch = "day"\nmodel = "gpbo"\ncandidates = "list.csv"\n[objectives.y]\ndirection = "minimize"\n'
+    (tmp_path / "headstart.toml").write_text(f"{toml}[parameters.a]\n{range_}[parameters.b]\n{range_}")
+    fitted = fit_campaign(open_campaign(tmp_path, today=TODAY))
+    first, second = next_experiments(fitted, 2)
+    assert first.control
+    assert [first.values["a"], first.values["b"]] in run
+    assert not second.control
+    assert [second.values["a"], second.values["b"]] in alike
+    yesterday = fit_campaign(open_campaign(tmp_path, today=date(2026, 11, 3)))
+    assert not any(row.control for row in next_experiments(yesterday, 2))
+
+
+def test_repeats_on_different_days_do_not_scatter_by_the_noise_alone(tmp_path: Path) -> None:
+    """Those of one day do; where there are none the model says what the noise is."""
+    rows = [(0.3, "u", 4.0), (0.3, "u", 9.0), (0.3, "u", 11.0)]
+    for days, expected in ((DAYS[1:] + DAYS[2:], (2**0.5, 1)), (("2026-11-01", "2026-11-02", "2026-11-03"), None)):
+        fitted = fit_campaign(_opened(tmp_path, current=_table(days, tuple(rows))))
+        found = noise_of(fitted.first, reference_point(fitted))
+        assert found == pytest.approx(expected) if expected else found[1] == 0

@@ -15,11 +15,12 @@ from optuna.distributions import BaseDistribution, FloatDistribution, IntDistrib
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState, create_trial
+from tests.problems import points
 
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError
 from headstart.gp.fit import FitOptions
-from headstart.models.family import AUTO, SHGP
+from headstart.models.family import AUTO, GPBO, SHGP
 from headstart.models.model import observed
 from headstart.sampler.explanation import Suggested
 from headstart.sampler.sampler import TransferSampler
@@ -356,3 +357,32 @@ def test_another_result_in_another_batch_shows_no_noise(lots: str, repeats: bool
     fitted = adviser.fitter.fit(now)
     domain = adviser._domain(now, fitted.alignment.space).domain
     assert (adviser._avoided(domain, fitted.encode(now)) is None) is repeats
+
+
+# ── controls ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_trial_that_repeats_another_to_show_a_shift_says_so() -> None:
+    """Where the other candidates are alike, so that only a repetition shows the level of the new lot."""
+    run = points(12, seed=3)
+    alike = 1 - 0.02 * points(4, seed=30)
+    names = {"a": FloatDistribution(0, 1), "b": FloatDistribution(0, 1)}
+    study = optuna.create_study()
+    for i, x in enumerate(run.tolist()):
+        y = float(np.sin(5 * np.array(x)).sum()) + (0.0, 3.0, -3.0)[i // 4]
+        params = dict(zip(names, x, strict=True))
+        study.add_trial(create_trial(params=params, distributions=names, value=y, user_attrs={"lot": "ABC"[i // 4]}))
+    rows = [dict(zip(names, x, strict=True)) for x in [*run.tolist(), *alike.tolist()]]
+    study.sampler = make(model=GPBO.using(fit=FIT), candidates=pd.DataFrame(rows))
+    study.set_user_attr("lot", "D")
+    trial = study.ask(names)
+    assert trial.params in rows[:12]
+    assert study.trials[trial.number].user_attrs["headstart: control"] == 1
+    last = study.sampler.last
+    assert last is not None
+    assert last.control
+    assert "a control: it repeats a trial of another batch" in repr(last)
+    study.tell(trial, 1.0)
+    following = study.ask(names)
+    assert "headstart: control" not in study.trials[following.number].user_attrs
+    assert following.params in rows[12:]
