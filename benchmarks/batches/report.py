@@ -120,10 +120,15 @@ def held(runs: Sequence[Run], *, first: bool | None = None) -> Interval:
     return share(which)
 
 
-def recovered(runs: Sequence[Run], size: float) -> Interval:
-    """The share in % of runs whose 95 % interval of the size of shifts holds the one put in, after the last result."""
-    ends = [run.traces["tau"][-1] for run in runs if run.traces["tau"][-1] is not None]
-    return share([low <= size <= high for _, low, high in ends])
+def recovered(found: Sequence[Sequence[float]], size: float) -> Interval:
+    """The share in % of sizes of shifts whose 95 % ranges hold the one put in."""
+    return share([low <= size <= high for _, low, high in found])
+
+
+def controls(runs: Sequence[Run]) -> Interval:
+    """The share in % of new batches that began with a control."""
+    each = (zip(run.traces["first"], run.traces["control"], strict=True) for run in runs)
+    return share([control for own in each for first, control in own if first])
 
 
 def seconds(run: Run) -> float:
@@ -147,7 +152,7 @@ def batch_sheets(found: BatchRuns) -> list[Sheet]:
 
 
 def _regret_sheet(found: BatchRuns, cells: Sequence[tuple[str, str, float]]) -> Sheet:
-    rows = []
+    rows: list[tuple[str | int | float, ...]] = []
     for cell in cells:
         named = found.pairs(*cell, "named", "ignored", found.problems)
         ratios = [found.pairs(*cell, *pair, found.problems) for pair in (("known", "ignored"), ("centred", "ignored"))]
@@ -181,7 +186,7 @@ def _all(found: BatchRuns, treatment: str, cell: tuple[str, str, float]) -> list
 
 
 def _range_sheet(found: BatchRuns, cells: Sequence[tuple[str, str, float]]) -> Sheet:
-    rows = []
+    rows: list[tuple[str | int | float, ...]] = []
     for cell in cells:
         each = [_all(found, treatment, cell) for treatment in ("named", "ignored")]
         parts = (None, False, True) if cell[1] != Drift.PAST else (None,)  # else the target is one batch
@@ -209,7 +214,7 @@ def _range_sheet(found: BatchRuns, cells: Sequence[tuple[str, str, float]]) -> S
 
 
 def _size_sheet(found: BatchRuns, cells: Sequence[tuple[str, str, float]]) -> Sheet:
-    rows = []
+    rows: list[tuple[str | int | float, ...]] = []
     for cell in cells:
         runs = _all(found, "named", cell)
         target = [run.traces["tau"][-1] for run in runs if run.traces["tau"][-1] is not None]
@@ -219,16 +224,22 @@ def _size_sheet(found: BatchRuns, cells: Sequence[tuple[str, str, float]]) -> Sh
                 (
                     *(cell[0], cell[1], f"{cell[2]:g}"),
                     *(_spread([size for size, *_ in target]) if cell[1] != Drift.PAST else ("", "")),
-                    _shown(recovered(runs, cell[2]), ".0f") if cell[1] != Drift.PAST else "",
-                    _spread(sources)[0],
+                    _shown(recovered(target, cell[2]), ".0f") if cell[1] != Drift.PAST else "",
+                    _shown(controls(runs), ".0f") if cell[1] != Drift.PAST else "",
+                    _spread([size for size, *_ in sources])[0],
+                    _shown(recovered(sources, cell[2]), ".0f") if sources else "",
                 )
             )
     return Sheet(
         name="sizes",
-        title="The fitted size of shifts, in standard deviations of the noise",
-        columns=("model", "what drifts", "put in", "target", "runs", "in its interval, %", "sources"),
+        title="The size of shifts that is told, in standard deviations of the noise",
+        columns=(
+            *("model", "what drifts", "put in", "target", "runs", "in its range, %", "controls, %", "sources"),
+            "in its range, %",
+        ),
         rows=tuple(rows),
-        note="Medians over runs after the last result, in brackets the middle half.",
+        note="Medians over runs after the last result, in brackets the middle half. The 95 % range is what explain "
+        "tells; one of a logarithm never holds 0. Controls are the share of new batches that begin with one.",
     )
 
 
@@ -241,7 +252,7 @@ def _spread(values: Sequence[float]) -> tuple[str, str]:
 
 def _by_problem(found: BatchRuns, cells: Sequence[tuple[str, str, float]]) -> Iterator[Sheet]:
     for problem in found.problems:
-        rows = []
+        rows: list[tuple[str | int | float, ...]] = []
         for cell in cells:
             own = {t: found.pairs(*cell, t, "ignored", [problem]) for t in ("named", "known", "centred")}
             if any(own.values()):

@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from benchmarks.batches.problems import FUNCTIONS, STEPS, TABLES, Campaign, Drift, campaign, centred, source_data
 from benchmarks.problems.shared_tables import SHARED, is_here
@@ -28,11 +27,10 @@ from headstart.decide.domain import Candidates
 from headstart.decide.suggest import suggest
 from headstart.errors import InputError
 from headstart.gp.threads import single_thread
-from headstart.models.chain.layer import Layer
+from headstart.models.auto.auto import AutoPrior
+from headstart.models.batch_shifts import Shifts, shifts_of_posterior, shifts_of_source
 from headstart.models.family import AUTO, GPBO, RGPE
-from headstart.models.mixture import components
 from headstart.models.model import TransferModel
-from headstart.models.posterior import TransferPosterior
 
 MODELS: dict[str, TransferModel] = {"auto": AUTO, "gpbo": GPBO, "rgpe": RGPE}
 TREATMENTS = ("named", "ignored", "centred")
@@ -51,9 +49,9 @@ class BatchUnit(Unit):
         width         that of the range, in standard deviations of the noise
         first         whether it was the first one of a new batch
         control       whether its point had a result of an earlier batch
-        tau           the fitted size of shifts in the same unit, and the ends of its 95 % interval
+        tau           the size of shifts in the same unit, and the ends of its 95 % range, as told by ``explain``
 
-    and ``sources`` is the fitted size of the shifts of every source.
+    and ``sources`` is that of every source.
     """
 
     problem: str
@@ -114,7 +112,7 @@ def _run(unit: BatchUnit, of: Campaign) -> Run:
         if step:
             best = int(posterior.predict(X)[0].argmin())
             traces["recommended"].append((values[best] - of.minimum) / of.scale)
-            traces["tau"].append(shift_size(posterior, of.noise_std))
+            traces["tau"].append(shift_size(shifts_of_posterior(posterior), of.noise_std))
         if step == unit.steps:
             break
         x = suggest(posterior, domain=domain, avoid=X if isinstance(domain, Candidates) else None, seed=step)
@@ -132,7 +130,7 @@ def _run(unit: BatchUnit, of: Campaign) -> Run:
         X, y = torch.cat([X, x.unsqueeze(0)]), torch.cat([y, torch.tensor([result], dtype=torch.float64)])
     lowest = torch.tensor(values, dtype=torch.float64).cummin(0).values
     traces["recommended"] = rounded(traces["recommended"])
-    traces["sources"] = source_shift_sizes(prior, sources, [s.noise_std for s in of.sources])
+    traces["sources"] = source_shift_sizes(prior, [s.noise_std for s in of.sources])
     return Run(
         problem=unit.problem,
         method=unit.method,
@@ -148,48 +146,20 @@ def _run(unit: BatchUnit, of: Campaign) -> Run:
     )
 
 
-def shift_size(posterior: TransferPosterior, noise_std: float) -> list[float] | None:
-    """τ in standard deviations of the noise, and where 95 % of the weight of the members of a mixture are.
-
-    Behind an output map a shift has another size everywhere; this is the one in the middle of the results.
-    """
-    if posterior.train_targets.numel() == 0:
-        return None
-    sizes, weights = [], []
-    for member, weight in components(posterior.predictor):
-        if isinstance(member, Layer) and member.params.batch_var is not None:
-            sizes.append(member.params.batch_var.sqrt() * posterior.units.scale)
-            weights.append(torch.ones_like(sizes[-1]) if weight is None else weight)
-    if not sizes:
-        return None
-    size, weight = torch.stack(sizes), torch.stack(weights)
-    if posterior.warp is not None:
-        size = size / posterior.warp.log_slope(posterior.train_targets.median().unsqueeze(-1)).exp()
-    return rounded((_quantiles(size, weight) / noise_std).tolist())
+def shift_size(found: Shifts | None, noise_std: float) -> list[float] | None:
+    """τ in standard deviations of the noise, and the ends of its 95 % range, as they are told; None without batches."""
+    return None if found is None else rounded(value / noise_std for value in (found.size, found.low, found.high))
 
 
-def _quantiles(values: Tensor, weights: Tensor) -> Tensor:
-    """The median of weighted values, and the ends of the range that leaves 2.5 % on each side."""
-    order = values.argsort()
-    share = weights[order].cumsum(0) / weights.sum()
-    which = torch.searchsorted(share, torch.tensor([0.5, 0.025, 0.975], dtype=share.dtype)).clamp(max=len(order) - 1)
-    return values[order][which]
-
-
-def source_shift_sizes(prior: Any, sources: Sequence[Dataset], noise_stds: Sequence[float]) -> list[float | None]:
-    """τ of every source that AUTO learnt on its own, in standard deviations of its noise; None without batches."""
-    if not hasattr(prior, "alone"):
+def source_shift_sizes(prior: Any, noise_stds: Sequence[float]) -> list[list[float] | None]:
+    """The same of every source that AUTO learnt on its own."""
+    if not isinstance(prior, AutoPrior):
         return []
-    found: list[float | None] = []
-    for layer, source, noise_std in zip(prior.alone.layers, sources, noise_stds, strict=True):
-        if source.batch is None:
-            found.append(None)
-            continue
-        size = layer.params.batch_var.sqrt() * prior.alone.known.scale
-        if prior.warp is not None:
-            size = size / prior.warp.log_slope(source.y.median().unsqueeze(-1)).exp()
-        found += rounded([float(size) / noise_std])
-    return found
+    alone, each = prior.alone, zip(prior.alone.layers, prior.sources, noise_stds, strict=True)
+    return [
+        shift_size(shifts_of_source(layer, source, alone.known, prior.warp, source.name), noise_std)
+        for layer, source, noise_std in each
+    ]
 
 
 def batch_problems() -> tuple[str, ...]:

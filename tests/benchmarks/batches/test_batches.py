@@ -8,6 +8,7 @@ import math
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,13 +17,24 @@ import torch
 from typer.testing import CliRunner
 
 from benchmarks.batches.problems import STEPS, Drift, batch_numbers, campaign, centred, source_data
-from benchmarks.batches.report import BatchRuns, batch_series, batch_sheets, best, final, held, ratio, recovered
+from benchmarks.batches.report import (
+    BatchRuns,
+    batch_series,
+    batch_sheets,
+    best,
+    controls,
+    final,
+    held,
+    ratio,
+    recovered,
+)
 from benchmarks.batches.runs import METHODS, BatchUnit, batch_problems, batch_units, shift_size
 from benchmarks.cli import app
 from benchmarks.problems.problem import stream
 from benchmarks.store import Run, Store
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError
+from headstart.models.batch_shifts import shifts_of_posterior
 from headstart.models.family import GPBO
 
 
@@ -197,7 +209,7 @@ def _changing_seed() -> int:
 def test_a_run_has_every_measure_after_every_result(runs: dict[tuple[str, str, float], Run]) -> None:
     """What is recommended was measured, and is no better than the best of what was."""
     for run in runs.values():
-        for trace in ("recommended", "held", "width", "first", "tau"):
+        for trace in ("recommended", "held", "width", "first", "control", "tau"):
             assert len(run.traces[trace]) == 9, trace
         assert len(run.fit_seconds) == len(run.acquisition_seconds) == len(run.y) == len(run.regret) == 9
         regrets = np.array(run.value) - campaign("roasting", run.seed, 9).minimum
@@ -241,19 +253,25 @@ def test_the_fitted_size_of_shifts_is_in_the_units_of_the_results() -> None:
     shifts = 30 * torch.randn(12, generator=random, dtype=torch.float64)[batch.long()]
     y = 1000 + shifts + torch.randn(60, generator=random, dtype=torch.float64)
     prior = GPBO.anywhere().learn([], seed=0)
-    found = shift_size(prior.condition(Dataset(X, y, batch=batch)), 10.0)
+    found = shift_size(shifts_of_posterior(prior.condition(Dataset(X, y, batch=batch))), 10.0)
     assert found is not None
     size, low, high = found
     assert low <= size <= high
     assert 1.5 < size < 6
-    assert shift_size(prior.condition(Dataset(X, y)), 10.0) is None
+    assert shift_size(shifts_of_posterior(prior.condition(Dataset(X, y))), 10.0) is None
 
 
 # ── the report ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _run(problem: str, method: str, drift: str, size: float, seed: int, regret: float, **traces: object) -> Run:
-    shown = {"recommended": [9.0, regret], "tau": [None, None], "held": [None, True], "first": [False, False]}
+def _run(problem: str, method: str, drift: str, size: float, seed: int, regret: float, **traces: list[Any]) -> Run:
+    shown: dict[str, list[Any]] = {
+        "recommended": [9.0, regret],
+        "tau": [None, None],
+        "held": [None, True],
+        "first": [False, True],
+    }
+    shown["control"] = [False, False]
     return Run(
         problem=problem,
         method=method,
@@ -325,11 +343,16 @@ def test_ranges_are_counted_for_the_first_of_a_batch_and_the_others() -> None:
     assert held([run], first=False).value == pytest.approx(100)
 
 
-def test_a_size_is_recovered_where_its_interval_holds_it() -> None:
-    """After the last result, of the runs that fitted one."""
-    taus = ([2.0, 1.0, 3.0], [9.0, 8.0, 10.0], None, [2.0, 2.0, 5.0])
-    runs = [_run("roasting", "a", "both", 2.0, i, 1.0, tau=[None, tau]) for i, tau in enumerate(taus)]
-    assert recovered(runs, 2.0).value == pytest.approx(200 / 3)
+def test_a_size_is_recovered_where_its_range_holds_it() -> None:
+    """Of all sizes that were told."""
+    assert recovered(([2.0, 1.0, 3.0], [9.0, 8.0, 10.0], [2.0, 2.0, 5.0]), 2.0).value == pytest.approx(200 / 3)
+
+
+def test_controls_are_counted_among_the_batches_that_begin() -> None:
+    """A point that is repeated later in a batch is none."""
+    run = _run("roasting", "a", "both", 2.0, 0, 1.0)
+    run.traces["control"], run.traces["first"] = [False, True, True, False], [False, True, False, True]
+    assert controls([run]).value == pytest.approx(50)
 
 
 # ── the command ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -346,7 +369,7 @@ def test_a_quick_bench_from_the_command_line(tmp_path: Path, monkeypatch: pytest
     for heading in (
         "Regret over that",
         "Results within their 95 % ranges",
-        "The fitted size of shifts",
+        "The size of shifts that is told",
         "### roasting",
     ):
         assert heading in text

@@ -366,7 +366,7 @@ def test_a_trial_that_repeats_another_to_show_a_shift_says_so() -> None:
     """Where the other candidates are alike, so that only a repetition shows the level of the new lot."""
     run = points(12, seed=3)
     alike = 1 - 0.02 * points(4, seed=30)
-    names = {"a": FloatDistribution(0, 1), "b": FloatDistribution(0, 1)}
+    names: dict[str, BaseDistribution] = {"a": FloatDistribution(0, 1), "b": FloatDistribution(0, 1)}
     study = optuna.create_study()
     for i, x in enumerate(run.tolist()):
         y = float(np.sin(5 * np.array(x)).sum()) + (0.0, 3.0, -3.0)[i // 4]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,9 +16,7 @@ from headstart.sources.roles import what_counts
 ROWS = 10
 
 
-def _proposed(
-    folder: Path, name: str, cells: Sequence[object], *, behind: bool = False, **options: list[str]
-) -> Proposal:
+def _proposed(folder: Path, name: str, cells: Sequence[object], *, behind: bool = False, **options: Any) -> Proposal:
     head = f"T,y,{name}" if behind else f"T,{name},y"
     rows = [f"{20 + i},{50.5 + i},{cell}" if behind else f"{20 + i},{cell},{50.5 + i}" for i, cell in enumerate(cells)]
     path = folder / "a.csv"
