@@ -39,8 +39,8 @@ from headstart.tuning import AUTO_TUNING, PLAIN_TUNING
 
 _FALSE_ALARM = 0.05  # how probable it is at most that some batch is called odd where none is
 _LEAST_BATCHES = 4  # with less than three others nothing is known of how large shifts are
-_SIZES = torch.linspace(-8.0, 8.0, 65, dtype=torch.float64)  # log τ over the noise, where τ is integrated
 _KNOWN = 1e-9  # standard deviation of a log size that is not in doubt
+_SIZES = torch.linspace(-8.0, 8.0, 65, dtype=torch.float64)  # log τ over the noise, where τ is integrated
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,9 +222,11 @@ def _summary(
     weights = torch.stack([unit.new_ones(()) if w is None else w for _, w in shifted])
     weights = weights / weights.sum()
     logs, doubts, parts = [], [], []
-    for layer, _ in shifted:
+    for layer, weight in shifted:
         assert layer.params.batch_var is not None
         var, doubt = layer.params.batch_var, layer.shift_doubt
+        if doubt is None and weight is not None:  # drawn, and a few draws hardly show how far from them it may be
+            doubt = replace(layer, shift_log_sd=torch.full_like(var, PLAIN_TUNING.batch_var_spread)).shift_doubt
         logs.append(0.5 * var.log() + unit.log())
         doubts.append(torch.full_like(var, _KNOWN) if doubt is None else 0.5 * doubt)
         mean, cov = shift_estimates(layer, of_row, C)

@@ -159,6 +159,10 @@ def test_the_size_of_shifts_is_as_uncertain_as_the_layer_says() -> None:
     ((layer, _),) = components(posterior.predictor)
     said, reach = found(posterior), 1.959964 * 0.5 * float(layer.shift_doubt)
     assert (math.log(said.size / said.low), math.log(said.high / said.size)) == pytest.approx((reach, reach), rel=1e-4)
+    drawn = quick(GPBO).learn().condition(task(_drawn(3.0, 6, 6), seed=6))
+    told = found(drawn)
+    sizes = [float(layer.params.batch_var.sqrt()) for layer, _ in components(drawn.predictor)]
+    assert told.high / told.low > max(sizes) / min(sizes)
     known = found(at_the_truth(task(_drawn(3.0, 6, 6), seed=6), 3.0))
     assert (known.low, known.size, known.high) == pytest.approx([3 * NOISE] * 3)
 
