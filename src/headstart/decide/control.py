@@ -81,7 +81,7 @@ def control_for(
         return None
     # rows of [results, planned]: the plan itself, and those in which a control is in the place of its last point
     n, m = len(results), len(planned)
-    places = torch.cat([torch.arange(n, n + m).unsqueeze(0), torch.arange(n, n + m).expand(len(controls), -1)])
+    places = torch.arange(n, n + m, device=planned.device).repeat(1 + len(controls), 1)
     places[1:, -1] = (controls.unsqueeze(1) == results).all(-1).double().argmax(-1)
     worth, known = (knowledge(posterior, results, planned, places, shift_known=known) for known in (False, True))
     gain = worth[1:] - worth[0] - (known[1:] - known[0]).clamp_min(0.0)
