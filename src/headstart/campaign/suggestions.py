@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 
 from headstart.campaign.campaign import repeat_spread
-from headstart.campaign.experiments import State
+from headstart.campaign.experiments import Experiment, State
 from headstart.campaign.file import TOML
 from headstart.campaign.fitted import THIS, Fitted, FittedOutcome, Range
 from headstart.data.outcomes import Standing
@@ -130,6 +130,24 @@ def reference_point(fitted: Fitted) -> dict[str, Any]:
         median = fitted.first.posterior.quantile(X, 0.5, noise=False)
     row = campaign.settings.settable(space, X[median.argmin()], ())
     return {p.name: row[p.name] for p in campaign.file.parameters}
+
+
+def best_without_shifts(fitted: Fitted) -> tuple[Experiment, Range[float]] | None:
+    """The experiment that is expected to be the best in the present batch, and what is expected of it.
+
+    None where that is the best result, with several objectives, and where no shifts between batches count.
+    """
+    own, found = fitted.first, fitted.campaign.with_goals(Standing.WITHIN)
+    if len(fitted.goals) > 1 or not found or not own.target.has_shifts:
+        return None
+    expected = own.expected([e.values for e in found])
+    if expected is None:
+        return None
+    i = int(np.argmin([own.column.outcome.loss(median) for median in expected.median.tolist()]))
+    best = fitted.campaign.best
+    if best is not None and found[i].values == best.values:
+        return None
+    return found[i], Range(*(float(part[i]) for part in expected))
 
 
 def noise_of(own: FittedOutcome, reference: Mapping[str, Any]) -> tuple[float, int]:

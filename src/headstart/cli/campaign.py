@@ -156,7 +156,14 @@ def status(options: LearnOptions) -> None:
     from headstart.campaign.experiments import State
     from headstart.campaign.insight import own_shifts
     from headstart.campaign.suggestions import outlook_of
-    from headstart.cli.campaign_tables import best_in_words, contributions, front_table, noise_in_words, pending_table
+    from headstart.cli.campaign_tables import (
+        best_in_words,
+        best_without_shifts_in_words,
+        contributions,
+        front_table,
+        noise_in_words,
+        pending_table,
+    )
 
     campaign = open_campaign(options.existing)
     fitted = fitted_campaign(campaign, options)
@@ -169,6 +176,8 @@ def status(options: LearnOptions) -> None:
         show(front_table(campaign))
     elif best := best_in_words(campaign):
         typer.echo(best)
+    if shifted := best_without_shifts_in_words(fitted):
+        typer.echo(shifted)
     if campaign.batches_in_words:
         typer.echo(campaign.batches_in_words)
     for own in fitted.outcomes:

@@ -145,6 +145,19 @@ def front_table(campaign: Campaign) -> Table:
     return table(f"The front: {count(len(front), 'result')} that no other beats in everything", columns, rows)
 
 
+def best_without_shifts_in_words(fitted: Fitted) -> str:
+    """Which row is expected to be the best in the present batch, "" where that is the best result."""
+    from headstart.campaign.suggestions import best_without_shifts
+
+    found, file = best_without_shifts(fitted), fitted.campaign.file
+    if found is None:
+        return ""
+    best, expected = found
+    settings = ", ".join(f"{p.name} {cell(best.values[p.name])}" for p in file.parameters)
+    told = f"{with_interval(*expected)}{_unit(file.goals[0].unit)}"
+    return f"With shifts between batches taken away row {best.number} is expected to be the best: {told}: {settings}"
+
+
 def best_in_words(campaign: Campaign) -> str:
     """The best result of one objective that is known to be within the limits, or why there is none.
 

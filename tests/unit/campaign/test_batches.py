@@ -18,7 +18,8 @@ from headstart.campaign.desk.changes import add_row, save_results
 from headstart.campaign.desk.contents import contents_of, evidence_of
 from headstart.campaign.desk.history import digest
 from headstart.campaign.fitted import fit_campaign, own_results
-from headstart.campaign.suggestions import next_experiments, noise_of, reference_point
+from headstart.campaign.suggestions import best_without_shifts, next_experiments, noise_of, reference_point
+from headstart.cli.campaign_tables import best_without_shifts_in_words
 from headstart.data.dataset import Dataset
 from headstart.data.space import Space
 
@@ -249,3 +250,23 @@ def test_repeats_on_different_days_do_not_scatter_by_the_noise_alone(tmp_path: P
         fitted = fit_campaign(_opened(tmp_path, current=_table(days, tuple(rows))))
         found = noise_of(fitted.first, reference_point(fitted))
         assert found == pytest.approx(expected) if expected else found[1] == 0
+
+
+def test_the_best_result_may_be_that_of_a_day_alone(tmp_path: Path) -> None:
+    """With shifts taken away another row is expected to be the best; of one day it is the best result itself."""
+    settings = [(0.58, "u"), (0.3, "u"), (0.8, "u"), (0.9, "u"), (0.2, "u"), (0.3, "u")]
+    rows = tuple((x, s, value(x, s) + (9 if i >= 3 else 0)) for i, (x, s) in enumerate(settings))
+    days = ("2026-11-02",) * 3 + ("2026-11-03",) * 3
+    fitted = fit_campaign(_opened(tmp_path, current=_table(days, rows), today=date(2026, 11, 3)))
+    assert fitted.campaign.best is not None
+    assert fitted.campaign.best.number == 5
+    found = best_without_shifts(fitted)
+    assert found is not None
+    best, expected = found
+    assert best.number == 2
+    assert expected.low < 9 + value(0.58, "u") < expected.high
+    line = "With shifts between batches taken away row 2 is expected to be the best: "
+    assert best_without_shifts_in_words(fitted).startswith(line)
+    alone = fit_campaign(_opened(tmp_path, current=_table(days[:3], rows[:3])))
+    assert best_without_shifts(alone) is None
+    assert best_without_shifts_in_words(alone) == ""
