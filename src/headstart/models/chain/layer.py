@@ -205,11 +205,12 @@ class Layer:
     ) -> tuple[Float[Tensor, "*out m"], Float[Tensor, "*out m"], Float[Tensor, "*out m"]]:
         """The same, and the variance of f that comes from not knowing the offset, which was N(offset, before).
 
-        ``_by_level``, squared: the offset in ``params`` is its posterior mean, and predictions are made with it as if
-        it was known.
+        (1 − 1ᵀ K⁻¹ k(x))² / (1ᵀ K⁻¹ 1 + 1/before): the offset in ``params`` is its posterior mean, and predictions are
+        made with it as if it was known.
         """
         at, v, mean = self._query(X)
-        level_var = self._by_level(v, before).square().expand(mean.shape)
+        left, known = self._by_level(v, before)
+        level_var = (left.square() / known.unsqueeze(-1)).expand(mean.shape)
         return mean, self._var(at, v).expand(mean.shape), level_var
 
     def predict_at_unknown_level(
@@ -217,18 +218,16 @@ class Layer:
     ) -> tuple[Float[Tensor, "*out m"], Float[Tensor, "*out m m"]]:
         """Mean and joint covariance of f when the offset, which was N(offset, before), is not known either."""
         mean, cov = self.predict(X)
-        by_level = self._by_level(self._query(X)[1], before)
-        return mean, cov + by_level.unsqueeze(-1) * by_level.unsqueeze(-2)
+        left, known = self._by_level(self._query(X)[1], before)
+        return mean, cov + left.unsqueeze(-1) * left.unsqueeze(-2) / known[..., None, None]
 
-    def _by_level(self, v: Float[Tensor, "*out n m"], before: Float[Tensor, "*#b"]) -> Float[Tensor, "*out m"]:
-        """How far f(x) moves with the offset, in its posterior standard deviations.
-
-        (1 − 1ᵀ K⁻¹ k(x)) / √(1ᵀ K⁻¹ 1 + 1/before)      v = L⁻¹ k(x)
-        """
+    def _by_level(
+        self, v: Float[Tensor, "*out n m"], before: Float[Tensor, "*#b"]
+    ) -> tuple[Float[Tensor, "*out m"], Float[Tensor, "*b"]]:
+        """1 − 1ᵀ K⁻¹ k(x), by which f(x) moves with the offset, and the offset's precision 1ᵀ K⁻¹ 1 + 1/before."""
         ones = torch.ones_like(self.z if self.z.dim() == self.L.dim() - 1 else self.L[..., 0]).unsqueeze(-1)
         w = solve_lower(self.L, ones)
-        known = w.square().sum((-2, -1)) + 1 / before
-        return (1 - (w.mT @ v).squeeze(-2)) * known.rsqrt().unsqueeze(-1)
+        return 1 - (w.mT @ v).squeeze(-2), w.square().sum((-2, -1)) + 1 / before
 
     def with_its_offset(self) -> Layer:
         """The layer with the posterior mean of its offset, given all that it has observed.
