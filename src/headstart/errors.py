@@ -3,6 +3,7 @@
     HeadstartError
     ├── InputError(ValueError)            what came in is not what was asked for; nothing was computed
     │   ├── NoPlaceError                  a value or a row that the space has no place for
+    │   ├── NoBatchError                  a value that cannot name a batch: no day, or no time where shifts drift
     │   ├── NoPointLeftError              every point that could be suggested is pending or to be avoided
     │   ├── NoSettingError                rules about the settings that none of them keeps
     │   ├── NothingInCommonError          a source that shares no parameter with the space
@@ -61,6 +62,10 @@ class InputError(HeadstartError, ValueError):
 
 class NoPlaceError(InputError):
     """A value that is missing, is no number, or is none of the categories: it has no coordinates in the space."""
+
+
+class NoBatchError(InputError):
+    """A value that cannot name a batch: a day that no calendar has, or no time where shifts drift with time."""
 
 
 class NoPointLeftError(InputError):

@@ -218,6 +218,7 @@ def test_a_finger_reads_and_moves_slices_and_contours(browser: Chrome, served: S
         until(lambda: readout.text != before)
         assert browser.execute_script("return arguments[0].getBoundingClientRect().top", readout) >= 0
         touch("touchEnd")
+        until(lambda: readout.text == before)  # what is below the readout stands where it stood
         tap(*place_in(picture, 0.8, 0.5))
         until(lambda: float(str(element(browser, "#v0").get_attribute("value"))) == pytest.approx(0.8, abs=0.06))
         loaded = "return [...document.querySelectorAll('img.slices')].every((i) => i.complete && i.naturalWidth > 0)"

@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 # Raise it when a fit gives other numbers for the same data and options, or when an entry has another form: entries of
 # other numbers are never read. tests/unit/models/test_fitcache.py notices changes of the code that a fit runs through.
-FIT_SCHEMA = 3
+FIT_SCHEMA = 4
 
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from headstart.errors import InputError
+from headstart.errors import NoBatchError
 from headstart.sources.files.cells import MISSING
 from headstart.sources.files.dates import DayFormat, is_day
 from headstart.sources.files.tables import Table
@@ -53,7 +53,7 @@ def batch_labels(column: str, table: Table, others: Sequence[Table] = (), *, num
         A label for every row.
 
     Raises:
-        InputError: A day that the calendar does not have.
+        NoBatchError: A day that the calendar does not have.
     """
     days = day_format(column, table, others) if has_days(column, [table]) else None
     numeric = numbers and table.kind(column) == "number"
@@ -62,7 +62,9 @@ def batch_labels(column: str, table: Table, others: Sequence[Table] = (), *, num
         try:
             day = None if days is None else days.day(cell)
         except ValueError as error:
-            raise InputError(f"{table.place(row, column)}: {cell!r} is no day of the calendar. Correct it.") from error
+            raise NoBatchError(
+                f"{table.place(row, column)}: {cell!r} is no day of the calendar. Correct it."
+            ) from error
         label = cell if day is None else day
         found.append(None if own.word == MISSING else own.value if numeric and own.value is not None else label)
     return found
@@ -129,7 +131,7 @@ def _tells_batches(name: str, tables: Sequence[Table], has: Sequence[Sequence[bo
     filled = sum(cell.word != MISSING for cells, rows in own for cell, there in zip(cells, rows, strict=True) if there)
     try:
         found = _batches(name, tables, has)
-    except InputError:  # a day that the calendar does not have
+    except NoBatchError:  # a day that the calendar does not have
         return False
     several = [(t, rows) for t, each in zip(tables, found, strict=True) for rows in each.values() if len(rows) > 1]
     enough = _MOSTLY * sum(map(sum, has))

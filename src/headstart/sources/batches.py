@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from headstart.errors import InputError
+from headstart.errors import NoBatchError
 
 _DAY = 86400.0  # seconds
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}.*)?")
@@ -43,7 +43,7 @@ class Batches:
             Numbers from 0 on in the order in which the labels came; with a drift days since 1970, or the numbers.
 
         Raises:
-            InputError: With a drift, a label that is neither a date nor a number.
+            NoBatchError: With a drift, a label that is neither a date nor a number.
         """
         filled: list[Any] = []
         for label in labels:
@@ -104,7 +104,7 @@ def _time(label: Any, where: str) -> float:
     try:
         return float(label)
     except (TypeError, ValueError) as error:
-        raise InputError(
+        raise NoBatchError(
             f"{where}: {label!r} is neither a date nor a number, so that shifts cannot drift with it. Leave drift "
             "out: every batch then has a shift of its own."
         ) from error

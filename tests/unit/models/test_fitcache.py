@@ -61,7 +61,7 @@ FITTING = (
     "models/star/weights.py",
     "models/auto/likeness.py",
 )
-FINGERPRINT = "3:650ed667a5f90f2b"
+FINGERPRINT = "4:d411a654bf168c38"
 
 
 def fingerprint() -> str:

@@ -61,7 +61,7 @@ class Layer:
     z: Float[Tensor, "*c n"]
     noise: Float[Tensor, "*b n"]  # the variance of every observation's own noise
     shifts: Float[Tensor, "*b _ _"] | None = None  # the covariance of the shifts of the first observations
-    shift_log_sd: Float[Tensor, "*b"] | None = None  # of the prior of log batch_var; None where it is not in doubt
+    shift_log_sd: Float[Tensor, "*#b"] | None = None  # of the prior of log batch_var; None where it is not in doubt
 
     @classmethod
     def observe(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from headstart.errors import InputError, nearest
+from headstart.errors import InputError, NoBatchError, nearest
 from headstart.sources.batches import Batches
 from headstart.sources.files.names import meant_by
 from headstart.sources.matching import is_missing
@@ -105,7 +105,7 @@ class BatchName:
             return ""
         try:
             Batches.of([label], drift=self.drift, where=f"batch {self.name!r}")
-        except InputError as error:
+        except NoBatchError as error:
             return str(error)
         return ""
 

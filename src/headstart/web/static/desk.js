@@ -163,6 +163,7 @@ function asked(changed = {}) {
 function pointing(box, go) {
   let waiting = null;
   let busy = false;
+  let over = false; // an answer that comes when the pointer has left is for nobody
   const rest = one("[data-readout]", box).innerHTML;
 
   async function follow() {
@@ -174,6 +175,7 @@ function pointing(box, go) {
       const answer = await fetch(`/pictures/predict?${asked(there)}`, { credentials: "same-origin" });
       if (!answer.ok) return;
       const found = await answer.json();
+      if (!over) return;
       const settings = Object.entries(there).map(([name, value]) => [one(`label[for=${name}]`).textContent, String(value)]);
       const told = found.expected.map((each) => [each.outcome, each.text]);
       if (found.within) told.push(["limits hold", found.within]);
@@ -185,13 +187,17 @@ function pointing(box, go) {
   }
 
   function leave() {
+    over = false;
     waiting = null;
     one("[data-readout]", box).innerHTML = rest;
   }
 
   for (const picture of all(".slices", box)) {
     picture.addEventListener("pointermove", async (event) => {
-      waiting = await valuesAt(picture, event);
+      over = true;
+      const there = await valuesAt(picture, event);
+      if (!over) return;
+      waiting = there;
       if (waiting) follow();
       else leave();
     });
