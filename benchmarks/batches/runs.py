@@ -115,8 +115,9 @@ def _run(unit: BatchUnit, of: Campaign) -> Run:
             traces["tau"].append(shift_size(shifts_of_posterior(posterior), of.noise_std))
         if step == unit.steps:
             break
+        looked_at = time.process_time()
         x = suggest(posterior, domain=domain, avoid=X if isinstance(domain, Candidates) else None, seed=step)
-        seconds.append((fitted - begin, time.process_time() - fitted))
+        seconds.append((fitted - begin, time.process_time() - looked_at))
         result = of.measured(x, step, unit.size * in_target)
         held, width = None, None
         if not bool(posterior.knows_nothing):

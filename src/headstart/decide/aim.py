@@ -57,7 +57,7 @@ from headstart.decide.value import AimValue, Limits
 from headstart.errors import InputError
 from headstart.gp.fit import generator_from
 from headstart.gp.threads import single_thread
-from headstart.models.mixture import Predictor, in_batch_of
+from headstart.models.mixture import Predictor, components, in_batch_of
 from headstart.models.outcomes import OutcomePosteriors
 from headstart.models.posterior import TransferPosterior
 from headstart.tuning import AUTO_TUNING, PLAIN_TUNING
@@ -134,7 +134,7 @@ class Aim:
     def expected(self) -> tuple[Members, ...]:
         """The members of every objective's predictor."""
         return tuple(
-            Members.of(_compared(goal.predictor), goal.floor)
+            Members.of(_compared(goal), goal.floor)
             if own.target is None
             else Members.of(goal.predictor, near=Nearness(own.target, goal.way))
             for goal, own in zip(self.goals, self.wanted, strict=True)
@@ -345,16 +345,17 @@ class _Limited:
         return self.members.log_between(self.ends, X, noisy=True)
 
 
-def _compared(predictor: Predictor) -> Predictor:
+def _compared(posterior: TransferPosterior) -> Predictor:
     """The predictor with the batch of its best result as the present one, where results are in batches.
 
     An improvement is a difference from the best result, whose level is then known: the shift of the present batch,
     which is part of both, makes neither of them uncertain.
     """
-    if not len(predictor.X):
-        return predictor
-    found: Predictor = in_batch_of(predictor, int(predictor.predict_marginal(predictor.X)[0].argmin()))
-    return found
+    predictor: Predictor = posterior.predictor
+    if posterior.has_shifts:
+        fitted = torch.stack([one.fitted_values * (1.0 if w is None else w) for one, w in components(predictor)])
+        predictor = in_batch_of(predictor, int(fitted.sum(0).argmin()))
+    return predictor
 
 
 def _reach(posterior: TransferPosterior, n_awaited: int) -> float | None:

@@ -83,9 +83,13 @@ def control_for(
     n, m = len(results), len(planned)
     places = torch.arange(n, n + m, device=planned.device).repeat(1 + len(controls), 1)
     places[1:, -1] = (controls.unsqueeze(1) == results).all(-1).double().argmax(-1)
-    worth, known = (knowledge(posterior, results, planned, places, shift_known=known) for known in (False, True))
-    gain = worth[1:] - worth[0] - (known[1:] - known[0]).clamp_min(0.0)
-    return controls[gain.argmax()] if bool(gain.amax() > _BY_CHANCE * worth.amax()) else None
+    worth = knowledge(posterior, results, planned, places)
+    gain, least = worth[1:] - worth[0], _BY_CHANCE * worth.amax()
+    if bool(gain.amax() <= least):
+        return None
+    known = knowledge(posterior, results, planned, places, shift_known=True)
+    gain = gain - (known[1:] - known[0]).clamp_min(0.0)
+    return controls[gain.argmax()] if bool(gain.amax() > least) else None
 
 
 def knowledge(

@@ -29,7 +29,7 @@ from headstart.data.dataset import Dataset
 from headstart.data.thinning import representative
 from headstart.data.units import Units
 from headstart.data.warp import Warp
-from headstart.gp.linalg import cholesky, solve_lower, solve_upper
+from headstart.gp.linalg import cholesky, solve_lower
 from headstart.models.chain.layer import Layer
 from headstart.models.mixture import components
 from headstart.models.model import observed
@@ -231,7 +231,7 @@ def _summary(
         doubts.append(torch.full_like(var, _KNOWN) if doubt is None else 0.5 * doubt)
         mean, cov = shift_estimates(layer, of_row, C)
         above, below = tails(*levels(layer, of_row), C, layer.noise.mean())
-        fitted = _fitted_values(layer)
+        fitted = layer.fitted_values
         parts.append([mean, cov.diagonal(), above, below, layer.noise.mean(), fitted])
     means, variances, above, below, noise, fitted = (torch.stack(one) for one in zip(*parts, strict=True))
 
@@ -262,12 +262,6 @@ def _summary(
 
 def _label(number: float) -> str:
     return f"{number:g}" if number == float(f"{number:g}") else repr(number)
-
-
-def _fitted_values(layer: Layer) -> Float[Tensor, "n"]:
-    """The posterior mean of f where it was observed: y − N K⁻¹ (y − m − offset)."""
-    r = layer.L @ layer.z
-    return layer.at.mean + layer.params.offset + r - layer.noise_cov @ solve_upper(layer.L, layer.z.unsqueeze(-1))[:, 0]
 
 
 def levels(layer: Layer, of_row: Tensor) -> tuple[Float[Tensor, "B"], Float[Tensor, "B B"]]:

@@ -189,11 +189,21 @@ class TransferPosterior(Model, FantasizeMixin):
     @property
     def begins_batch(self) -> Bool[Tensor, "*b"]:
         """Where the present batch has no result yet, and others have."""
-        own, present = self._outcome.batch, self._outcome.present
-        if own is None or present is None or not own.shape[-1]:
+        older = self._older
+        if older is None or not older.shape[-1]:
             return torch.zeros_like(self.blind)
-        seen = self._y.shape[-1] > own.shape[-1]  # fantasies are of the present batch
-        return (own != present.unsqueeze(-1)).all(-1) & (not seen)
+        seen = self._y.shape[-1] > older.shape[-1]  # fantasies are of the present batch
+        return older.all(-1) & (not seen)
+
+    @property
+    def has_shifts(self) -> bool:
+        """Whether a result is of another batch than the present one."""
+        return self._older is not None and bool(self._older.any())
+
+    @property
+    def _older(self) -> Bool[Tensor, "*b n"] | None:
+        own, present = self._outcome.batch, self._outcome.present
+        return None if own is None or present is None else own != present.unsqueeze(-1)
 
     @property
     def doubt(self) -> Doubt | None:

@@ -243,10 +243,16 @@ class Layer:
         params = replace(self.params, offset=self.params.offset + moved)
         return replace(self, params=params, z=self.z - moved.unsqueeze(-1) * e)
 
+    @property
+    def fitted_values(self) -> Float[Tensor, "*c n"]:
+        """The posterior mean of f where it was observed, y − N K⁻¹ (y − m − offset), N the covariance of the noise."""
+        r = self.L @ self.z.unsqueeze(-1) - self.noise_cov @ solve_upper(self.L, self.z.unsqueeze(-1))
+        return self.at.mean + self.params.offset.unsqueeze(-1) + r.squeeze(-1)
+
     def _with_shifts(self, S: Float[Tensor, "*b _ _"]) -> Layer:
         """The layer with another covariance of the shifts of its first observations, and its own offset then."""
-        P, k = self.gain_cov(self.at, self.at) + torch.diag_embed(self.noise), S.shape[-1]
-        P[..., :k, :k] += S
+        P, k = self.L @ self.L.mT, S.shape[-1]
+        P[..., :k, :k] += S - self.shifts
         L = cholesky(P, of="The covariance of the observations")
         z = solve_lower(L, self.L @ self.z.unsqueeze(-1)).squeeze(-1)
         return replace(self, L=L, z=z, shifts=S).with_its_offset()
