@@ -61,7 +61,7 @@ FITTING = (
     "models/star/weights.py",
     "models/auto/likeness.py",
 )
-FINGERPRINT = "4:d411a654bf168c38"
+FINGERPRINT = "4:ab1becb0bfc7339b"
 
 
 def fingerprint() -> str:

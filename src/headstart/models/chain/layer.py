@@ -251,6 +251,7 @@ class Layer:
 
     def _with_shifts(self, S: Float[Tensor, "*b _ _"]) -> Layer:
         """The layer with another covariance of the shifts of its first observations, and its own offset then."""
+        assert self.shifts is not None
         P, k = self.L @ self.L.mT, S.shape[-1]
         P[..., :k, :k] += S - self.shifts
         L = cholesky(P, of="The covariance of the observations")
