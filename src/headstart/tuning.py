@@ -250,8 +250,11 @@ class PlainTuning:
     reference_beyond: float = 0.1
 
     # ── controls (decide) ─────────────────────────────────────────────────────────────────────────────────────────
-    # The best results that are compared as controls: any that is known well shows a shift
+    # The best results that are compared as controls, and other points beside a single planned one: any result that is
+    # known well shows a shift
     control_candidates: int = 16
+    # Draws of the results of a plan by which controls are compared
+    control_draws: int = 256
 
     # ── stopping (decide) ─────────────────────────────────────────────────────────────────────────────────────────
     # Points whose common gain is looked at: a single one may gain little where five gain much

@@ -13,19 +13,21 @@ that of the noise,
     μ′ = μ + C(·, S) (C(S, S) + N)^(−½) z,    z ~ N(0, I)
 
 A control c takes the place of the last of m planned points if V({c} ∪ S without it) exceeds V(S), by more than it would
-with the shift known: that much any repetition is worth, which is for the search to decide.
+with the shift known: that much any repetition is worth, which is for the search to decide. Beside a single planned
+point it must be worth more than each of other points of the domain.
 """
 
 from __future__ import annotations
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from headstart.decide.aim import Aim
 from headstart.decide.design import are_among
 from headstart.decide.domain import Domain
+from headstart.gp.fit import generator_from
 from headstart.gp.hyperparameters import OFFSET_VAR
 from headstart.gp.linalg import cholesky, solve_lower
 from headstart.models.chain.layer import Layer
@@ -59,14 +61,16 @@ def is_control(known: TransferPosterior | OutcomePosteriors, x: Float[Tensor, "d
 
 
 def control_for(
-    aim: Aim, awaited: Float[Tensor, "p d"], planned: Float[Tensor, "m d"], domain: Domain
+    aim: Aim, awaited: Float[Tensor, "p d"], planned: Float[Tensor, "m d"], taken: Float[Tensor, "k d"], domain: Domain
 ) -> Float[Tensor, "d"] | None:
     """The setting that is worth more than the last of the planned points, to be run first in the new batch.
 
     Args:
         aim: The aim of a single problem, of one objective.
         awaited: Points that are run in the batch anyway.
-        planned: The points that would be run besides, in their order.
+        planned: The points that would be run besides, in their order. Where it is one alone, a control is compared
+            with other points beside it.
+        taken: Points that are not suggested for what they say of themselves.
         domain: The points that may be suggested.
 
     Returns:
@@ -76,19 +80,19 @@ def control_for(
     order = posterior.predict(results)[0].argsort()[: PLAIN_TUNING.control_candidates]
     controls = results[order]
     controls = controls[_allowed(domain, controls) & ~are_among(controls, planned)]
-    planned = torch.cat([awaited, planned])
-    if len(planned) < 2 or not len(controls):
+    if len(planned) + len(awaited) > 1:
+        beside, rivals = torch.cat([awaited, planned[:-1]]), planned[-1:]
+    else:
+        beside, rivals = planned, _others(domain, torch.cat([taken, results, planned]))
+    if not len(controls) or not len(rivals):
         return None
-    # rows of [results, planned]: the plan itself, and those in which a control is in the place of its last point
-    n, m = len(results), len(planned)
-    places = torch.arange(n, n + m, device=planned.device).repeat(1 + len(controls), 1)
-    places[1:, -1] = (controls.unsqueeze(1) == results).all(-1).double().argmax(-1)
-    worth = knowledge(posterior, results, planned, places)
-    gain, least = worth[1:] - worth[0], _BY_CHANCE * worth.amax()
+    worth = knowledge(posterior, results, beside, torch.cat([rivals, controls]))
+    n = len(rivals)
+    gain, least = worth[n:] - worth[:n].amax(), _BY_CHANCE * worth.amax()
     if bool(gain.amax() <= least):
         return None
-    known = knowledge(posterior, results, planned, places, shift_known=True)
-    gain = gain - (known[1:] - known[0]).clamp_min(0.0)
+    known = knowledge(posterior, results, beside, torch.cat([rivals, controls]), shift_known=True)
+    gain = gain - (known[n:] - known[:n].amax()).clamp_min(0.0)
     return controls[gain.argmax()] if bool(gain.amax() > least) else None
 
 
@@ -96,27 +100,30 @@ def knowledge(
     posterior: TransferPosterior,
     results: Float[Tensor, "n d"],
     planned: Float[Tensor, "m d"],
-    places: Int[Tensor, "k p"],
+    last: Float[Tensor, "k d"],
     *,
     shift_known: bool = False,
 ) -> Float[Tensor, "k"]:
-    """V of several plans of p points each, in model units, averaged over the members of a mixture.
+    """V of plans that differ in their last point, in model units, averaged over the members of a mixture.
 
     Args:
         posterior: The posterior of one objective, of a single problem.
         results: Where there are results that may be the best.
-        planned: Further points.
-        places: The points of every plan, whose results will come from the present batch: rows of results and planned.
-        shift_known: Whether they will instead come from the batch of the best result.
+        planned: The points that every plan begins with, whose results will come from the present batch.
+        last: The last point of every plan.
+        shift_known: Whether the results will instead come from the batch of the best result.
 
     Returns:
-        By how much the best point known is expected to improve with these results.
+        By how much the best point known is expected to improve with the results of each plan.
     """
-    k, p = places.shape
-    uniform = SobolEngine(p, scramble=True, seed=0).draw(PLAIN_TUNING.stopping_draws, dtype=torch.float64)
+    n, m, k = len(results), len(planned), len(last)
+    uniform = SobolEngine(m + 1, scramble=True, seed=0).draw(PLAIN_TUNING.control_draws, dtype=torch.float64)
     z = torch.special.ndtri(uniform.clamp(1e-9, 1 - 1e-9)).to(planned.device)
     before = planned.new_tensor(OFFSET_VAR) if posterior.doubt is None else posterior.doubt.level_var
-    total, X = planned.new_zeros(k), torch.cat([results, planned])
+    total, X = planned.new_zeros(k), torch.cat([results, planned, last])
+    # rows of X: the results and the points of every plan, which come last
+    known = torch.cat([torch.arange(n + m).expand(k, -1), torch.arange(n + m, n + m + k).unsqueeze(-1)], dim=-1)
+    known = known.to(planned.device)
     with torch.no_grad():
         best = int(posterior.predict(results)[0].argmin())
         row = int((posterior.train_inputs[0] == results[best]).all(-1).nonzero()[0])
@@ -126,13 +133,23 @@ def knowledge(
                 continue
             here = layer.in_batch_of(row) if shift_known else layer
             mean, cov = here.predict_at_unknown_level(X, before)
-            of_plan = cov[places]  # (k, p, X)
-            seen = of_plan.gather(-1, places.unsqueeze(-2).expand(k, p, p))
-            noise = layer.noise_var * torch.eye(p, dtype=cov.dtype, device=cov.device)
-            L = cholesky(seen + noise, of="The covariance of the results of a plan")
-            after = mean + z @ solve_lower(L, of_plan)  # (k, draws, X)
-            total = total + share * (after[..., best : best + 1] - after).amax(-1).mean(-1)
+            of_plan = cov[known[:, n:, None], known[:, None, :]]  # (k, p, known)
+            noise = layer.noise_var * torch.eye(m + 1, dtype=cov.dtype, device=cov.device)
+            L = cholesky(of_plan[..., n:] + noise, of="The covariance of the results of a plan")
+            after = mean[known].unsqueeze(-2) + z @ solve_lower(L, of_plan)  # (k, draws, known)
+            total = total + share * (after[..., best] - after.amin(-1)).mean(-1)
     return total
+
+
+def _others(domain: Domain, taken: Float[Tensor, "k d"]) -> Float[Tensor, "r d"]:
+    """Points all over the domain that are not taken."""
+    generator = generator_from(0)
+    listing = domain.listing
+    if listing is None:
+        X = domain.spread(PLAIN_TUNING.control_candidates, generator).to(taken)
+        return X[~are_among(X, taken)]
+    free = listing[~are_among(listing, taken.to(listing))].to(taken)
+    return free[torch.randperm(len(free), generator=generator)[: PLAIN_TUNING.control_candidates]]
 
 
 def _allowed(domain: Domain, X: Float[Tensor, "n d"]) -> Bool[Tensor, "n"]:

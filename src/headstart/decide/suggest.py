@@ -18,7 +18,7 @@ from headstart.decide.control import control_for, may_begin_with_control
 from headstart.decide.design import are_among
 from headstart.decide.domain import Cube, Domain
 from headstart.decide.search import Search
-from headstart.errors import InputError, NoPointLeftError
+from headstart.errors import InputError
 from headstart.gp.fit import Seed, generator_from
 from headstart.models.outcomes import OutcomePosteriors
 from headstart.models.posterior import TransferPosterior
@@ -92,15 +92,10 @@ def suggest(
         own, avoided = (X.reshape(batch.numel(), *X.shape[-2:])[i] for X in (awaited, others))
         waiting, planned = own, own[:0]
         opens = may_begin_with_control(search.aim) and not bool(are_among(own, search.aim.results).any())
-        for k in range(max(q, 2) if opens else q):
-            try:
-                point = search.next_point(own, torch.cat([own, avoided], dim=-2))
-            except NoPointLeftError:
-                if k < q:
-                    raise
-                break
+        for _ in range(q):
+            point = search.next_point(own, torch.cat([own, avoided], dim=-2))
             own, planned = (torch.cat([before, point.unsqueeze(-2)], dim=-2) for before in (own, planned))
-        if opens and (control := control_for(search.aim, waiting, planned, domain)) is not None:
+        if opens and (control := control_for(search.aim, waiting, planned, avoided, domain)) is not None:
             planned = torch.cat([control.unsqueeze(-2), planned], dim=-2)
         found.append(planned[0] if q == 1 else planned[:q])
     return torch.stack(found).reshape(*batch, *found[0].shape)

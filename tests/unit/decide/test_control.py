@@ -46,8 +46,7 @@ def known_process(batch_var: float, *, present: float = 9.0, offset: float = 0.0
 
 def worth_of(posterior: TransferPosterior, plan: Tensor, *, shift_known: bool = False) -> float:
     """V of one plan."""
-    places = torch.arange(len(X), len(X) + len(plan)).unsqueeze(0)
-    return float(knowledge(posterior, X, plan, places, shift_known=shift_known)[0])
+    return float(knowledge(posterior, X, plan[:-1], plan[-1:], shift_known=shift_known)[0])
 
 
 def kernel(A: Tensor, B: Tensor) -> Tensor:
@@ -103,11 +102,11 @@ def test_a_control_is_worth_its_place_where_it_alone_shows_the_shift() -> None:
     for batch_var, planned, expected in ((4.0, ALIKE, True), (1e-9, ALIKE, False), (4.0, unlike, False)):
         aim = Aim.of(known_process(batch_var))
         assert may_begin_with_control(aim)
-        control = control_for(aim, X[:0], planned[:3], Cube(2))
+        control = control_for(aim, X[:0], planned[:3], X[:0], Cube(2))
         assert (control is not None) is expected
         assert control is None or has_result(control)
-    assert control_for(Aim.of(known_process(4.0)), X[:0], ALIKE[:1], Cube(2)) is None
-    assert control_for(Aim.of(known_process(4.0)), ALIKE[1:2], ALIKE[:1], Cube(2)) is not None
+    assert control_for(Aim.of(known_process(4.0)), X[:0], ALIKE[:1], X[:0], Cube(2)) is None
+    assert control_for(Aim.of(known_process(4.0)), ALIKE[1:2], ALIKE[:1], X[:0], Cube(2)) is not None
 
 
 def test_a_repetition_that_is_worth_it_anyway_is_no_control() -> None:
@@ -119,7 +118,7 @@ def test_a_repetition_that_is_worth_it_anyway_is_no_control() -> None:
     again = torch.stack([hopeless[0], X[Y.argmin()]])
     for known in (False, True):
         assert worth_of(noisy, again, shift_known=known) > worth_of(noisy, hopeless, shift_known=known) + 1e-3
-    assert control_for(Aim.of(noisy), X[:0], hopeless, Cube(2)) is None
+    assert control_for(Aim.of(noisy), X[:0], hopeless, X[:0], Cube(2)) is None
 
 
 def test_a_control_comes_first_and_only_in_a_new_batch() -> None:
