@@ -14,7 +14,7 @@ from tests.reference import dense
 from tests.reference.dense import Array
 from tests.theorems.test_shifts_of_batches import Batched, batched
 
-from headstart.models.batch_shifts import levels, shift_estimates, tails
+from headstart.models.batch_shifts import Levels, levels, shift_estimates, size_range
 from headstart.models.chain.layer import Layer
 
 
@@ -82,7 +82,7 @@ def test_how_improbable_a_batch_is_follows_from_the_others(
     B, noise_var = len(beta), 0.7
     b, V = np.array(beta), own * np.eye(B) + common * np.eye(B)[0] * np.eye(B)[:, :1]
     C = drift ** np.abs(np.arange(B)[:, None] - np.arange(B)) if drift else np.eye(B)
-    found, below = tails(tensor(beta), tensor(V), tensor(C), tensor(noise_var))
+    found, below = Levels.at_sizes(tensor(beta), tensor(V), tensor(C), tensor(noise_var)).tails()
     assert (found + below).numpy() == pytest.approx(1.0)
     last = np.ones(B - 1)
 
@@ -107,3 +107,37 @@ def test_how_improbable_a_batch_is_follows_from_the_others(
         return float(quad(at, -8, 8, limit=200)[0])
 
     assert float(found[-1]) == pytest.approx(over_sizes(1) / over_sizes(0), rel=1e-3, abs=1e-5)
+
+
+@given(
+    beta=st.lists(st.floats(-3, 3), min_size=2, max_size=6),
+    own=st.floats(0.1, 1.0),
+    drift=st.sampled_from([0.0, 0.6]),
+)
+def test_the_size_that_is_told_is_bayes_rule_under_a_half_cauchy_prior(
+    beta: list[float], own: float, drift: float
+) -> None:
+    """The median and both ends by integrals over τ; the range begins at 0 where the density is no lower there."""
+    B, noise_var = len(beta), 0.7
+    b, V = np.array(beta), own * np.eye(B)
+    C = drift ** np.abs(np.arange(B)[:, None] - np.arange(B)) if drift else np.eye(B)
+    weights = Levels.at_sizes(tensor(beta), tensor(V), tensor(C), tensor(noise_var)).size_weights()
+    median, low, high = size_range(weights)
+    D = contrasts(B)
+
+    def density(tau: float) -> float:
+        """Of τ in noise levels."""
+        M = D @ (V + tau**2 * noise_var * C) @ D.T
+        return float(np.exp(dense.Gaussian(np.zeros(B - 1), M).log_density(D @ b)) / (1 + tau**2))
+
+    def below(end: float) -> float:
+        return float(quad(lambda log: np.exp(log) * density(np.exp(log)), -8, np.log(end), limit=200)[0])
+
+    whole = below(np.exp(8))
+    assert below(median) / whole == pytest.approx(0.5, abs=0.01)
+    assert below(high) / whole == pytest.approx(0.95 if low == 0 else 0.975, abs=0.005)
+    if low == 0:
+        assert density(0.0) >= 0.95 * density(high)
+    else:
+        assert below(low) / whole == pytest.approx(0.025, abs=0.005)
+        assert density(0.0) <= 1.05 * density(high)

@@ -8,7 +8,10 @@ has a column for every batch, K₀ is the covariance of the results without shif
 with a free μ and the correlations C of the shifts (``Dataset.shift_correlation``). So, against the mean of all batches,
 
     E[g | y] = τ² C Q β      cov[g | y] = τ² C − τ⁴ C Q C      Q = M⁻¹ − M⁻¹ 1 1ᵀ M⁻¹/(1ᵀ M⁻¹ 1)
+    log p(y | τ) = −½ log det M − ½ log 1ᵀ M⁻¹ 1 − ½ βᵀ Q β + constant
 
+The size that is told is that of the results alone, under a half-Cauchy prior of τ with the noise as its scale (Gelman
+2006), which does not vanish at 0: its range begins at 0 where no shifts are as likely as the largest ones in it.
 A batch is odd if its level is improbable given those of the others. These predict it with the error [Qβ]_b/Q_bb and the
 variance 1/Q_bb; τ is integrated over what the others say of it and the prior 1/(τ² + σ²) of τ², σ² the noise (Tiao and
 Tan 1965). Of B batches one is odd at a two-sided probability below 0.05/B: of 100 tasks whose shifts are all drawn from
@@ -21,6 +24,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -34,13 +38,12 @@ from headstart.models.chain.layer import Layer
 from headstart.models.mixture import components
 from headstart.models.model import observed
 from headstart.models.posterior import TransferPosterior
-from headstart.models.predictive import NormalMixture
-from headstart.tuning import AUTO_TUNING, PLAIN_TUNING
+from headstart.tuning import AUTO_TUNING
 
 _FALSE_ALARM = 0.05  # how probable it is at most that some batch is called odd where none is
+_TINY = 1e-300
 _LEAST_BATCHES = 4  # with less than three others nothing is known of how large shifts are
-_KNOWN = 1e-9  # standard deviation of a log size that is not in doubt
-_SIZES = torch.linspace(-8.0, 8.0, 65, dtype=torch.float64)  # log τ over the noise, where τ is integrated
+_SIZES = torch.linspace(-8.0, 8.0, 129, dtype=torch.float64)  # log τ over the noise, where τ is integrated
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +63,8 @@ class Shifts:
 
     Args:
         task: The name of the task.
-        size: The standard deviation of shifts, τ.
-        low: The lower end of its 95 % range.
+        size: The standard deviation of shifts, τ, by these results: the median.
+        low: The lower end of its 95 % range, 0 where there may be none.
         high: The upper end.
         noise: The standard deviation of results of one batch at equal settings.
         settings: The standard deviation of what is predicted for the settings that were measured.
@@ -87,7 +90,7 @@ class Shifts:
 
     @property
     def clear(self) -> bool:
-        """Whether shifts are larger than the noise with 97.5 % probability, or a batch is odd."""
+        """Whether the 95 % range of the size of shifts is above the noise, or a batch is odd."""
         return self.low > self.noise or bool(self.odd)
 
     def named(self, noun: str, names: Mapping[float, str], sign: float = 1.0) -> Shifts:
@@ -198,8 +201,7 @@ def shifts_of_source(layer: Layer, source: Dataset, units: Units, warp: Warp | N
     if source.batch is None or source.batch_shape:
         return None
     data = representative(source, AUTO_TUNING.gate_max_rows)
-    doubt = torch.full_like(layer.params.offset, PLAIN_TUNING.batch_var_spread)
-    own = replace(layer, shift_log_sd=doubt).with_observations(units.inward(data))
+    own = layer.with_observations(units.inward(data))
     y = source.y if warp is None else warp.outward(source.y)
     return _summary([(own, None)], data, units.scale / _slope(warp, y), task)
 
@@ -221,25 +223,20 @@ def _summary(
     C = data.shift_correlation(batches, batches)
     weights = torch.stack([unit.new_ones(()) if w is None else w for _, w in shifted])
     weights = weights / weights.sum()
-    logs, doubts, parts = [], [], []
-    for layer, weight in shifted:
-        assert layer.params.batch_var is not None
-        var, doubt = layer.params.batch_var, layer.shift_doubt
-        if doubt is None and weight is not None:  # drawn, and a few draws hardly show how far from them it may be
-            doubt = replace(layer, shift_log_sd=torch.full_like(var, PLAIN_TUNING.batch_var_spread)).shift_doubt
-        logs.append(0.5 * var.log() + unit.log())
-        doubts.append(torch.full_like(var, _KNOWN) if doubt is None else 0.5 * doubt)
-        mean, cov = shift_estimates(layer, of_row, C)
-        above, below = tails(*levels(layer, of_row), C, layer.noise.mean())
-        fitted = layer.fitted_values
-        parts.append([mean, cov.diagonal(), above, below, layer.noise.mean(), fitted])
-    means, variances, above, below, noise, fitted = (torch.stack(one) for one in zip(*parts, strict=True))
 
     def average(values: Tensor) -> Tensor:
         return torch.einsum("k,k...->...", weights, values)
 
-    size = NormalMixture(torch.stack(logs).unsqueeze(0), torch.stack(doubts).unsqueeze(0), weights.unsqueeze(0))
-    median, low, high = (float(size.quantile(p).exp()) for p in (0.5, 0.025, 0.975))
+    noise_var = average(torch.stack([layer.noise.mean() for layer, _ in shifted]))
+    sizes, parts = [], []
+    for layer, _ in shifted:
+        mean, cov = shift_estimates(layer, of_row, C)
+        at_sizes = Levels.at_sizes(*levels(layer, of_row), C, noise_var)
+        sizes.append(at_sizes.size_weights())
+        parts.append([mean, cov.diagonal(), *at_sizes.tails(), layer.fitted_values])
+    means, variances, above, below, fitted = (torch.stack(one) for one in zip(*parts, strict=True))
+    noise = float(unit * noise_var.sqrt())
+    median, low, high = (noise * size for size in size_range(average(torch.stack(sizes))))
     shift = average(means)
     sd = average(variances + (means - shift).square()).sqrt()
     chance = 2 * torch.minimum(average(above), average(below)).clamp_max(0.5)
@@ -250,7 +247,7 @@ def _summary(
         median,
         low,
         high,
-        float(unit * average(noise).sqrt()),
+        noise,
         float(unit * average(fitted).std()),
         tuple(
             BatchShift(_label(b), g, s, p if tested else math.nan, tested and p < _FALSE_ALARM / len(batches))
@@ -299,15 +296,53 @@ def _contrasts(M: Float[Tensor, "*k B B"]) -> tuple[Float[Tensor, "*k B B"], Flo
     return Q, -L.diagonal(dim1=-2, dim2=-1).log().sum(-1) - 0.5 * known.log()
 
 
-def tails(
-    beta: Float[Tensor, "B"], V: Float[Tensor, "B B"], C: Float[Tensor, "B B"], noise_var: Float[Tensor, ""]
-) -> tuple[Float[Tensor, "B"], Float[Tensor, "B"]]:
-    """P(level of a batch ≥ and ≤ the one found | those of the others), τ integrated."""
-    Q, normalised = _contrasts(V + (2 * _SIZES).exp()[:, None, None] * noise_var * C)
-    Qb, diagonal = Q @ beta, Q.diagonal(dim1=-2, dim2=-1)
-    z = Qb / diagonal.sqrt()
-    # log p(all levels | τ), less that of the one level given the others
-    others = (normalised - 0.5 * Qb @ beta).unsqueeze(-1) - (0.5 * diagonal.log() - 0.5 * z.square())
-    prior = -(1 + (-2 * _SIZES).exp()).log()  # of log τ: τ²/(τ² + σ²)
-    weights = (others + prior.unsqueeze(-1)).softmax(0)
-    return (weights * torch.special.ndtr(-z)).sum(0), (weights * torch.special.ndtr(z)).sum(0)
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """The levels of B batches at every size of shifts in ``_SIZES``: Q β, the diagonal of Q and log p(y | τ)."""
+
+    Qb: Float[Tensor, "k B"]
+    diagonal: Float[Tensor, "k B"]
+    log_p: Float[Tensor, "k"]
+
+    @classmethod
+    def at_sizes(
+        cls, beta: Float[Tensor, "B"], V: Float[Tensor, "B B"], C: Float[Tensor, "B B"], noise_var: Float[Tensor, ""]
+    ) -> Levels:
+        """From what the results say of them (``levels``)."""
+        Q, normalised = _contrasts(V + (2 * _SIZES).exp()[:, None, None] * noise_var * C)
+        Qb = Q @ beta
+        return cls(Qb, Q.diagonal(dim1=-2, dim2=-1), normalised - 0.5 * Qb @ beta)
+
+    def size_weights(self) -> Float[Tensor, "k"]:
+        """The posterior of log τ under the half-Cauchy prior 1/(1 + τ²/σ²) of τ."""
+        prior = -(_SIZES.exp() + (-_SIZES).exp()).log()  # of log τ: τ/(1 + τ²/σ²)
+        return (self.log_p + prior).softmax(0)
+
+    def tails(self) -> tuple[Float[Tensor, "B"], Float[Tensor, "B"]]:
+        """P(level of a batch ≥ and ≤ the one found | those of the others), τ integrated."""
+        z = self.Qb / self.diagonal.sqrt()
+        # log p(all levels | τ), less that of the one level given the others
+        others = self.log_p.unsqueeze(-1) - (0.5 * self.diagonal.log() - 0.5 * z.square())
+        prior = -(1 + (-2 * _SIZES).exp()).log()  # of log τ: τ²/(τ² + σ²)
+        weights = (others + prior.unsqueeze(-1)).softmax(0)
+        return (weights * torch.special.ndtr(-z)).sum(0), (weights * torch.special.ndtr(z)).sum(0)
+
+
+def size_range(weights: Float[Tensor, "k"]) -> tuple[float, float, float]:
+    """Median and 95 % range of τ over the noise from its posterior on ``_SIZES``.
+
+    The range is that between the quantiles of 2.5 and 97.5 %, or from 0 to that of 95 % where the density of τ is no
+    lower at 0 than there.
+    """
+    grid, share = _SIZES.numpy(), weights.numpy()
+    total = np.cumsum(share) - 0.5 * share
+
+    def quantile(p: float) -> float:
+        return float(np.interp(p, total, grid))
+
+    def log_density(at: float) -> float:
+        return float(np.interp(at, grid, np.log(share + _TINY) - grid))
+
+    from_zero = log_density(grid[0]) >= log_density(quantile(0.95))
+    ends = (-math.inf, quantile(0.95)) if from_zero else (quantile(0.025), quantile(0.975))
+    return math.exp(quantile(0.5)), math.exp(ends[0]), math.exp(ends[1])
