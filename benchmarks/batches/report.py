@@ -239,7 +239,7 @@ def _size_sheet(found: BatchRuns, cells: Sequence[tuple[str, str, float]]) -> Sh
         ),
         rows=tuple(rows),
         note="Medians over runs after the last result, in brackets the middle half. The 95 % range is what explain "
-        "tells; one of a logarithm never holds 0. Controls are the share of new batches that begin with one.",
+        "tells. Controls are the share of new batches that begin with one.",
     )
 
 

@@ -8,6 +8,7 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.integrate import quad
+from scipy.optimize import brentq
 from scipy.stats import norm
 from tests.problems import tensor
 from tests.reference import dense
@@ -121,14 +122,14 @@ def test_the_size_that_is_told_is_bayes_rule_under_a_half_cauchy_prior(
     B, noise_var = len(beta), 0.7
     b, V = np.array(beta), own * np.eye(B)
     C = drift ** np.abs(np.arange(B)[:, None] - np.arange(B)) if drift else np.eye(B)
-    weights = Levels.at_sizes(tensor(beta), tensor(V), tensor(C), tensor(noise_var)).size_weights()
+    weights = Levels.at_sizes(tensor(beta), tensor(V), tensor(C), tensor(noise_var)).size_weights(tensor(noise_var))
     median, low, high = size_range(weights)
     D = contrasts(B)
 
     def density(tau: float) -> float:
         """Of τ in noise levels."""
         M = D @ (V + tau**2 * noise_var * C) @ D.T
-        return float(np.exp(dense.Gaussian(np.zeros(B - 1), M).log_density(D @ b)) / (1 + tau**2))
+        return float(np.exp(dense.Gaussian(np.zeros(B - 1), M).log_density(D @ b)) / (1 + tau**2 * noise_var))
 
     def below(end: float) -> float:
         return float(quad(lambda log: np.exp(log) * density(np.exp(log)), -8, np.log(end), limit=200)[0])
@@ -140,4 +141,5 @@ def test_the_size_that_is_told_is_bayes_rule_under_a_half_cauchy_prior(
         assert density(0.0) >= 0.95 * density(high)
     else:
         assert below(low) / whole == pytest.approx(0.025, abs=0.005)
-        assert density(0.0) <= 1.05 * density(high)
+        at_95 = float(brentq(lambda end: below(end) / whole - 0.95, low, high))
+        assert density(0.0) <= 1.05 * density(at_95)

@@ -10,8 +10,9 @@ with a free μ and the correlations C of the shifts (``Dataset.shift_correlation
     E[g | y] = τ² C Q β      cov[g | y] = τ² C − τ⁴ C Q C      Q = M⁻¹ − M⁻¹ 1 1ᵀ M⁻¹/(1ᵀ M⁻¹ 1)
     log p(y | τ) = −½ log det M − ½ log 1ᵀ M⁻¹ 1 − ½ βᵀ Q β + constant
 
-The size that is told is that of the results alone, under a half-Cauchy prior of τ with the noise as its scale (Gelman
-2006), which does not vanish at 0: its range begins at 0 where no shifts are as likely as the largest ones in it.
+The size that is told is that of the results alone, under a half-Cauchy prior of τ (Gelman 2006) with the spread of all
+results as its scale, 1 in model units: with the noise, or a third of the spread, the ranges of large shifts were too
+low. It does not vanish at 0: a range begins at 0 where no shifts are as likely as the largest ones in it.
 A batch is odd if its level is improbable given those of the others. These predict it with the error [Qβ]_b/Q_bb and the
 variance 1/Q_bb; τ is integrated over what the others say of it and the prior 1/(τ² + σ²) of τ², σ² the noise (Tiao and
 Tan 1965). Of B batches one is odd at a two-sided probability below 0.05/B: of 100 tasks whose shifts are all drawn from
@@ -43,7 +44,7 @@ from headstart.tuning import AUTO_TUNING
 _FALSE_ALARM = 0.05  # how probable it is at most that some batch is called odd where none is
 _TINY = 1e-300
 _LEAST_BATCHES = 4  # with less than three others nothing is known of how large shifts are
-_SIZES = torch.linspace(-8.0, 8.0, 129, dtype=torch.float64)  # log τ over the noise, where τ is integrated
+_SIZES = torch.linspace(-8.0, 8.0, 257, dtype=torch.float64)  # log τ over the noise, where τ is integrated
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +125,12 @@ class Shifts:
             return f"{value:.2g} {unit}".rstrip()
 
         between = "over time" if self.drifts else f"from one {self.noun} to another"
-        size = f"± {told(self.size)} {between} (95 %: {self.low:.2g} to {told(self.high)})"
         verb = "drift" if self.drifts else "differ"
-        first = f"Results {verb} by {size}, by ± {told(self.noise)} within one {self.noun}"
+        if self.low:
+            size = f"{verb} by ± {told(self.size)} {between} (95 %: {self.low:.2g} to {told(self.high)})"
+        else:
+            size = f"may {verb} by up to ± {told(self.high)} {between} (95 %), or not at all"
+        first = f"Results {size}; by ± {told(self.noise)} within one {self.noun}"
         found = [f"{first}; settings move them by ± {told(self.settings)}."]
         n = len(self.batches)
         for one in self.odd:
@@ -232,7 +236,7 @@ def _summary(
     for layer, _ in shifted:
         mean, cov = shift_estimates(layer, of_row, C)
         at_sizes = Levels.at_sizes(*levels(layer, of_row), C, noise_var)
-        sizes.append(at_sizes.size_weights())
+        sizes.append(at_sizes.size_weights(noise_var))
         parts.append([mean, cov.diagonal(), *at_sizes.tails(), layer.fitted_values])
     means, variances, above, below, fitted = (torch.stack(one) for one in zip(*parts, strict=True))
     noise = float(unit * noise_var.sqrt())
@@ -313,9 +317,9 @@ class Levels:
         Qb = Q @ beta
         return cls(Qb, Q.diagonal(dim1=-2, dim2=-1), normalised - 0.5 * Qb @ beta)
 
-    def size_weights(self) -> Float[Tensor, "k"]:
-        """The posterior of log τ under the half-Cauchy prior 1/(1 + τ²/σ²) of τ."""
-        prior = -(_SIZES.exp() + (-_SIZES).exp()).log()  # of log τ: τ/(1 + τ²/σ²)
+    def size_weights(self, noise_var: Float[Tensor, ""]) -> Float[Tensor, "k"]:
+        """The posterior of log τ under the half-Cauchy prior 1/(1 + τ²) of τ in model units."""
+        prior = _SIZES - torch.log1p((2 * _SIZES).exp() * noise_var)  # of log τ: τ/(1 + τ²)
         return (self.log_p + prior).softmax(0)
 
     def tails(self) -> tuple[Float[Tensor, "B"], Float[Tensor, "B"]]:

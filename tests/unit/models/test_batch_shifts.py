@@ -227,8 +227,12 @@ def test_sentences_are_in_the_units_and_words_of_the_user() -> None:
     """An odd batch lies off the mean of the others, which is further than off the mean of all."""
     size, odd = some(odd=True).sentences("%")
     assert size == (
-        "Results differ by ± 4.2 % from one day to another (95 %: 2 to 9 %), by ± 1 % within one day; settings move "
+        "Results differ by ± 4.2 % from one day to another (95 %: 2 to 9 %); by ± 1 % within one day; settings move "
         "them by ± 12 %."
+    )
+    assert some(low=0.0).sentences("%")[0] == (
+        "Results may differ by up to ± 9 % from one day to another (95 %), or not at all; by ± 1 % within one day; "
+        "settings move them by ± 12 %."
     )
     assert odd == "Day 2026-03-04 is odd: its results lie 9 % (± 3) above those of the others."
     numbers = replace(some(), noun="batch", batches=tuple(replace(b, label="batch 7") for b in some(odd=True).batches))
