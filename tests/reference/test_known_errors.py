@@ -356,7 +356,7 @@ def patterns(n: int) -> tuple[Tensor, Array]:
     """D of n rows of every problem in batches, the present one of which has a row or two, and the same by NumPy."""
     batch = torch.arange(n).remainder(3).repeat(PROBLEMS, 1)
     task = Dataset(torch.zeros(PROBLEMS, n, 1, dtype=torch.float64), batch.double(), batch=batch, present=[1.0, 7.0])
-    found = task.shift_pattern()
+    found = task.shift_pattern
     assert found is not None
     return found, np.stack([dense.shift_cov(batch[i].double().numpy(), now, 1.0) for i, now in enumerate((1.0, 7.0))])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from headstart.errors import InputError
 _CUBE_TOLERANCE = 1e-9  # how far outside the unit cube rounding may put a point
 
 
-@dataclass(frozen=True, slots=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Dataset:
     """Inputs X (*b, n, d) and outputs y (*b, n), float64, finite, on one device; n may be 0.
 
@@ -238,7 +239,7 @@ class Dataset:
         present = self.present if batch is None else None
         return replace(self, X=X, y=values, error_var=error_var, batch=batches, present=present)
 
-    @property
+    @cached_property
     def has_shifts(self) -> bool:
         """Whether any row belongs to another batch than the present one, so that shifts between them count."""
         return self.batch is not None and bool((self.batch != self._now).any())
@@ -248,16 +249,24 @@ class Dataset:
         assert self.present is not None
         return self.present.unsqueeze(-1)
 
-    def shift_pattern(self, rows: slice = slice(None)) -> Tensor | None:
-        """D, (*b, rows, n): τ² D is the covariance of d_i = g(batch_i) − g(present), where g has variance τ².
+    @cached_property
+    def shift_pattern(self) -> Tensor | None:
+        """D, (*b, n, n): τ² D is the covariance of d_i = g(batch_i) − g(present), where g has variance τ².
 
             D_ij = c(batch_i, batch_j) + 1 − c(batch_i, present) − c(batch_j, present)      c: ``shift_correlation``
 
+        It is 0 for every row of the present batch, and None where no batches are named.
+        """
+        return self.shift_pattern_of(slice(None))
+
+    def shift_pattern_of(self, rows: slice) -> Tensor | None:
+        """Some rows of ``shift_pattern``.
+
         Args:
-            rows: The rows of D that are wanted.
+            rows: Which.
 
         Returns:
-            D, which is 0 for every row of the present batch; None where no batches are named.
+            These rows of D, (*b, rows, n); None where no batches are named.
         """
         if self.batch is None:
             return None

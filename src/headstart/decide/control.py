@@ -77,8 +77,9 @@ def control_for(
         A setting that has a result, or None where no control is worth its place.
     """
     posterior, results = aim.goals[0], aim.within(aim.results).unique(dim=0)
-    order = posterior.predict(results)[0].argsort()[: PLAIN_TUNING.control_candidates]
-    controls = results[order]
+    order = aim.expected[0].means(results).argsort()
+    results = results[order]
+    controls = results[: PLAIN_TUNING.control_candidates]
     controls = controls[_allowed(domain, controls) & ~are_among(controls, planned)]
     if len(planned) + len(awaited) > 1:
         beside, rivals = torch.cat([awaited, planned[:-1]]), planned[-1:]
@@ -108,7 +109,7 @@ def knowledge(
 
     Args:
         posterior: The posterior of one objective, of a single problem.
-        results: Where there are results that may be the best.
+        results: Where there are results that may be the best, the one with the lowest mean first.
         planned: The points that every plan begins with, whose results will come from the present batch.
         last: The last point of every plan.
         shift_known: Whether the results will instead come from the batch of the best result.
@@ -125,8 +126,7 @@ def knowledge(
     known = torch.cat([torch.arange(n + m).expand(k, -1), torch.arange(n + m, n + m + k).unsqueeze(-1)], dim=-1)
     known = known.to(planned.device)
     with torch.no_grad():
-        best = int(posterior.predict(results)[0].argmin())
-        row = int((posterior.train_inputs[0] == results[best]).all(-1).nonzero()[0])
+        row = int((posterior.train_inputs[0] == results[0]).all(-1).nonzero()[0])
         for layer, weight in components(posterior.predictor):
             share = 1.0 if weight is None else float(weight)
             if not isinstance(layer, Layer) or share < PLAIN_TUNING.member_min_weight:
@@ -137,7 +137,7 @@ def knowledge(
             noise = layer.noise_var * torch.eye(m + 1, dtype=cov.dtype, device=cov.device)
             L = cholesky(of_plan[..., n:] + noise, of="The covariance of the results of a plan")
             after = mean[known].unsqueeze(-2) + z @ solve_lower(L, of_plan)  # (k, draws, known)
-            total = total + share * (after[..., best] - after.amin(-1)).mean(-1)
+            total = total + share * (after[..., 0] - after.amin(-1)).mean(-1)
     return total
 
 

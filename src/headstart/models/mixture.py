@@ -120,9 +120,13 @@ def components(predictor: Any) -> list[tuple[Any, Float[Tensor, "*b"] | None]]:
 
 
 def in_batch_of(predictor: Any, row: int) -> Any:
-    """The predictor of a single problem with the batch of a row as the present one (``Layer.in_batch_of``)."""
+    """The predictor of a single problem with the batch of a row as the present one (``Layer.in_batch_of``).
+
+    Members of a mixture without weight stay as they are.
+    """
     if isinstance(predictor, Layer):
         return predictor.in_batch_of(row)
     if isinstance(predictor, Mixture):
-        return replace(predictor, members=tuple(in_batch_of(member, row) for member in predictor.members))
+        pairs = zip(predictor.weights.tolist(), predictor.members, strict=True)
+        return replace(predictor, members=tuple(in_batch_of(m, row) if w else m for w, m in pairs))
     return predictor

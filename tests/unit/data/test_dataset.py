@@ -358,15 +358,15 @@ def test_a_point_is_of_the_present_batch_or_begins_another() -> None:
 def test_the_pattern_of_shifts_is_that_of_differences_to_the_present_batch() -> None:
     """D = A Aᵀ with A the rows' batches less the present one; 0 for all of the present batch."""
     task = Dataset(X, y, batch=[4, 6, 6], present=6)
-    assert task.shift_pattern().tolist() == [[2, 0, 0], [0, 0, 0], [0, 0, 0]]  # type: ignore[union-attr]
+    assert task.shift_pattern.tolist() == [[2, 0, 0], [0, 0, 0], [0, 0, 0]]  # type: ignore[union-attr]
     assert task.has_shifts
     new = Dataset(X, y, batch=[4, 6, 6], present=7)
-    assert new.shift_pattern().tolist() == [[2, 1, 1], [1, 2, 2], [1, 2, 2]]  # type: ignore[union-attr]
-    assert new.shift_pattern(slice(1, 2)).tolist() == [[1, 2, 2]]  # type: ignore[union-attr]
+    assert new.shift_pattern.tolist() == [[2, 1, 1], [1, 2, 2], [1, 2, 2]]  # type: ignore[union-attr]
+    assert new.shift_pattern_of(slice(1, 2)).tolist() == [[1, 2, 2]]  # type: ignore[union-attr]
     one = Dataset(X, y, batch=[4, 4, 4])
-    assert not one.shift_pattern().any()  # type: ignore[union-attr]
+    assert not one.shift_pattern.any()  # type: ignore[union-attr]
     assert not one.has_shifts
-    assert Dataset(X, y).shift_pattern() is None
+    assert Dataset(X, y).shift_pattern is None
     assert not Dataset(X, y).has_shifts
 
 
@@ -375,16 +375,16 @@ def test_shifts_that_drift_are_alike_as_long_as_that() -> None:
     task = Dataset(X, y, batch=[0.0, 3.0, 10.0], present=10.0, drift=5)
     c = torch.exp(-torch.tensor([[0.0, 3.0, 10.0], [3.0, 0.0, 7.0], [10.0, 7.0, 0.0]], dtype=torch.float64) / 5.0)
     A = torch.tensor([[1.0, 0.0, -1.0], [0.0, 1.0, -1.0], [0.0, 0.0, 0.0]], dtype=torch.float64)
-    D = task.shift_pattern()
+    D = task.shift_pattern
     assert D is not None
     torch.testing.assert_close(D, A @ c @ A.mT, rtol=1e-12, atol=1e-12)
     assert not D[2].any()
     assert not D[:, 2].any()
-    assert torch.equal(task.shift_pattern(slice(1, 2)), D[1:2])  # type: ignore[arg-type]
+    assert torch.equal(task.shift_pattern_of(slice(1, 2)), D[1:2])  # type: ignore[arg-type]
     assert task.shift_groups.tolist() == [0.0, 0.0, 2.0]  # type: ignore[union-attr]
     assert replace(task, drift=None).shift_groups.tolist() == [0.0, 3.0, 10.0]  # type: ignore[union-attr]
     apart, none = (Dataset(X, y, batch=[0.0, 3.0, 3.0], present=7.0, drift=length) for length in (1e-3, None))
-    torch.testing.assert_close(apart.shift_pattern(), none.shift_pattern())
+    torch.testing.assert_close(apart.shift_pattern, none.shift_pattern)
     assert task.head(2).drift == task.rows(slice(1)).drift == task.repeated(2).drift == 5.0
     assert Dataset(X, y, drift=5).drift is None
 

@@ -129,7 +129,7 @@ def test_rows_of_a_place_and_a_batch_are_pooled(errors: bool) -> None:
             one.y[None],
             error_var=None if one.error_var is None else one.error_var[None],
             replicates=counts,
-            shifts=one.shift_pattern()[None],  # type: ignore[index]
+            shifts=one.shift_pattern[None],  # type: ignore[index]
             **options,
         )
         for one, counts in ((task, None), (data, RowCounts(found.counts[None], found.scatter[None])))

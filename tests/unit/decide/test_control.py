@@ -46,7 +46,8 @@ def known_process(batch_var: float, *, present: float = 9.0, offset: float = 0.0
 
 def worth_of(posterior: TransferPosterior, plan: Tensor, *, shift_known: bool = False) -> float:
     """V of one plan."""
-    return float(knowledge(posterior, X, plan[:-1], plan[-1:], shift_known=shift_known)[0])
+    results = X[posterior.predict(X)[0].argsort()]
+    return float(knowledge(posterior, results, plan[:-1], plan[-1:], shift_known=shift_known)[0])
 
 
 def kernel(A: Tensor, B: Tensor) -> Tensor:
@@ -62,7 +63,7 @@ def test_knowledge_is_what_the_best_point_gains_by_results_of_the_new_batch() ->
     # h = f + g(9) at all points, which has level N(0, OFFSET_VAR); results have d = g(batch) − g(9) besides
     Z = torch.cat([X, plan])
     prior = kernel(Z, Z) + OFFSET_VAR
-    D = Dataset(X, Y, batch=BATCH, present=9.0).shift_pattern()
+    D = Dataset(X, Y, batch=BATCH, present=9.0).shift_pattern
     assert D is not None
     n, m = len(X), len(plan)
     K = prior[:n, :n] + NOISE * torch.eye(n, dtype=torch.float64) + batch_var * D

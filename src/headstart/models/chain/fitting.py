@@ -113,7 +113,7 @@ def _evidence(
         free_offset=not per_level,
         inputs=Inputs.of(task.d, task.categories),
         error_var=None if task.error_var is None else (task.error_var / var).reshape(P, n),
-        shifts=None if (D := task.shift_pattern()) is None else D.reshape(P, n, n),
+        shifts=None if (D := task.shift_pattern) is None else D.reshape(P, n, n),
         replicates=None
         if replicates is None
         else RowCounts(replicates[0].reshape(P, n), (replicates[1] / var).reshape(P, n)),

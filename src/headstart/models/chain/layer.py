@@ -291,7 +291,7 @@ class Layer:
         It is normal around the fitted value with the sd ``shift_doubt``; three nodes of Gauss and Hermite stand for it.
         """
         sd = self.shift_doubt
-        if self.shifts is None or sd is None or not bool(self.shifts.any()):
+        if self.shifts is None or sd is None:
             return [(self, 1.0)]
         factor = (math.sqrt(3) * sd).exp()[..., None, None]
         further = (self._with_shifts(S) for S in (self.shifts * factor, self.shifts / factor))
@@ -336,7 +336,10 @@ class Layer:
         return ExactBeliefs(self.kernel, self.X, (term,), ((p.lengthscale, p.outputscale),), self.L, self.z, p.offset)
 
 
-def shifts_of(task: Dataset, params: GPParams, rows: slice = slice(None)) -> Float[Tensor, "*b _ n"] | None:
+def shifts_of(task: Dataset, params: GPParams, rows: slice | None = None) -> Float[Tensor, "*b _ n"] | None:
     """batch_var · D: the covariance of the shifts of some rows of a task with those of all; None where it has none."""
-    D = None if params.batch_var is None else task.shift_pattern(rows)
-    return None if D is None or params.batch_var is None else params.batch_var[..., None, None] * D
+    if params.batch_var is None or not task.has_shifts:
+        return None
+    D = task.shift_pattern if rows is None else task.shift_pattern_of(rows)
+    assert D is not None
+    return params.batch_var[..., None, None] * D

@@ -168,7 +168,7 @@ def star_evidence(target: Dataset, kernel: Kernel, terms: WeightedTerms) -> Gaus
         inputs=Inputs.of(target.d, target.categories),
         terms=terms,
         error_var=None if target.error_var is None else _flat(target.error_var, b),
-        shifts=None if (D := target.shift_pattern()) is None else _flat(D, b),
+        shifts=None if (D := target.shift_pattern) is None else _flat(D, b),
     )
 
 

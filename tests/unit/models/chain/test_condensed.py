@@ -240,7 +240,7 @@ def test_the_closed_form_with_shifts_is_the_dense_one(free: bool, present: float
     Z = task.X[points]
     P_inverse = torch.linalg.inv(k(Z, Z))
     Q = k(task.X, Z) @ P_inverse @ k(Z, task.X)
-    D = task.shift_pattern()
+    D = task.shift_pattern
     assert D is not None
     K = Q + torch.diag((k(task.X, task.X) - Q).diagonal() + noise) + 0.7 * D
     inverse, one = torch.linalg.inv(K), torch.ones(80, dtype=torch.float64)
