@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -153,7 +153,7 @@ class Dataset:
             A data set of the same task.
         """
         first = self.rows(slice(n))
-        return replace(first, present=None) if 0 < n < self.n else first
+        return first if first.batch is None or not 0 < n < self.n else first._with(present=first.batch[..., -1])
 
     def rows(self, which: slice | Tensor) -> Dataset:
         """Some of the observations (of each problem).
@@ -165,7 +165,14 @@ class Dataset:
             A data set of the same task.
         """
         error_var, batch = (None if own is None else own[..., which] for own in (self.error_var, self.batch))
-        return self.with_data(self.X[..., which, :], self.y[..., which], error_var, batch)
+        return self._with(X=self.X[..., which, :], y=self.y[..., which], error_var=error_var, batch=batch)
+
+    def _with(self, **changed: Any) -> Dataset:
+        """A copy with some fields taken from data that were checked: of many rows, a check costs more than the copy."""
+        new = object.__new__(Dataset)
+        for field in fields(Dataset):
+            object.__setattr__(new, field.name, changed.get(field.name, getattr(self, field.name)))
+        return new
 
     def repeated(self, k: int) -> Dataset:
         """The same data k times, as a batch of problems.
@@ -270,8 +277,9 @@ class Dataset:
         """
         if self.batch is None:
             return None
-        now = self._now
-        with_now = self.shift_correlation(self.batch, now).squeeze(-1)
+        if not self.has_shifts:
+            return torch.zeros_like(self.batch[..., rows]).unsqueeze(-1).expand(*self.batch_shape, -1, self.n)
+        with_now = self.shift_correlation(self.batch, self._now).squeeze(-1)
         # in this order a row of the present batch gets zeros, to the last bit
         D = self.shift_correlation(self.batch[..., rows], self.batch) - with_now.unsqueeze(-2)
         return D + (1.0 - with_now[..., rows].unsqueeze(-1))
