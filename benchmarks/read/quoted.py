@@ -15,7 +15,7 @@ is no such row. Numbers in a sentence, whose comment must not begin a line, have
 
 ``results`` are whole cells, ``values`` only their first words, without intervals, errors and medians. FILE is below
 ``results/``. SHEET is a title in it, or what one title alone begins with; it is empty where there is no title. ROW has
-the first cells of a row, with & between them. In a file of runs, ``compare/runs.csv.gz`` or
+the first cells of a row, in capitals or not, with & between them. In a file of runs, ``compare/runs.csv.gz`` or
 ``compare/runs.csv.gz without gpbo-again, switches``, the sheets are computed:
 
     PROBLEM                    mean ± standard error (median) of the regret
@@ -117,8 +117,11 @@ def _found(kind: str, said: str, results: Path, *, in_line: bool) -> str:
 
 def _labelled(items: str) -> dict[str, str]:
     """``a = b; c`` as {"a": "b", "c": "c"}."""
-    parts = (item.strip().partition(" = ") for item in items.split(";"))
-    return {label.strip(): (key if equals else label).strip() for label, equals, key in parts}
+    parts = [item.strip().partition(" = ") for item in items.split(";")]
+    found = {label.strip(): (key if equals else label).strip() for label, equals, key in parts}
+    if len(found) < len(parts):
+        raise InputError(f"two rows or columns of a table have the same label: {items.strip()}.")
+    return found
 
 
 def _cell(address: str, results: Path, *, whole: bool, absent: str | None = None) -> str:
@@ -128,8 +131,8 @@ def _cell(address: str, results: Path, *, whole: bool, absent: str | None = None
         raise InputError(f"a cell is FILE :: SHEET :: ROW :: COLUMN, but this is {address!r}.")
     file, title, row, column = parts
     sheet = _sheet(results, file, title)
-    keys = tuple(key.strip() for key in row.split("&"))
-    rows = [cells for cells in sheet.cells if cells[: len(keys)] == keys]
+    keys = [key.strip().lower() for key in row.split("&")]
+    rows = [cells for cells in sheet.cells if [cell.lower() for cell in cells[: len(keys)]] == keys]
     if not rows and absent is not None:
         return absent
     if len(rows) != 1 or sheet.columns.count(column) != 1:
