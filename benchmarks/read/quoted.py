@@ -44,6 +44,7 @@ _MARK = re.compile(r"<!--\s*(?:(results|values):(.*?)|/(results|values)\s*)-->",
 _LISTED = re.compile(r"\{(.*?)\}")
 _MINUS = re.compile(r"(?<![\w.])-(?=[\d.])")  # before a number, but not in 1e-5
 _RUNS = "runs.csv.gz"
+_runs = cache(published)
 _AT = (1, 3, 5, 10, 15, 20, 30, 40, 50)  # computed sheets tell of so many evaluations
 
 
@@ -163,14 +164,14 @@ def _sheet(results: Path, file: str, title: str) -> Sheet:
 
 def _computed(path: Path, without: set[str], title: str) -> Sheet:
     """The sheet that the benchmark's own functions make of published runs."""
-    cells = published(path).cells
+    cells = _runs(path).cells
     results = Results(tuple(c for c in cells if not {c.method, settings_of(c.problem)[0]} & without))
     problem, _, other = title.partition(" against ")
     baseline = {style(method).label: method for method in results.methods}.get(other)
     if baseline and problem.startswith("All "):
         steps = min(cell.steps for cell in results.cells)
-        (sheet,) = overall_sheet(results, baseline, [n for n in _AT if n <= steps])
-        return replace(sheet, title=title)
+        for sheet in overall_sheet(results, baseline, [n for n in _AT if n <= steps]):
+            return sheet
     if problem not in results.problems:
         raise InputError(
             f"{path.parent.name}/{_RUNS}: there are runs of {', '.join(results.problems)}, not {problem!r}."
@@ -183,6 +184,6 @@ def _computed(path: Path, without: set[str], title: str) -> Sheet:
     others = path.parents[1] / other / _RUNS
     if not others.is_file():
         raise InputError(f"{other!r} is neither a method with runs of {problem} nor a folder with a {_RUNS}.")
-    there = published(others).among([problem]).on(problem)
+    there = _runs(others).among([problem]).on(problem)
     pairs = [Results((c, replace(there[c.method], method=other))) for c in results.cells if c.method in there]
     return difference_sheet(problem, other, [d for pair in pairs for d in differences(pair, other, _AT)])
