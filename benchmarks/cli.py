@@ -446,6 +446,18 @@ def robustness(
 
 
 @app.command()
+def docs(check: Annotated[bool, typer.Option("--check", help="Write nothing, only say what differs.")] = False) -> None:
+    """Write into README and docs what they quote from results/; with --check exit code 1 where they differ."""
+    with errors_in_one_line():
+        from benchmarks.read.quoted import renew
+
+        where = renew(Path(), write=not check)
+        typer.echo("\n".join((*where, f"{len(where)} quotations {'differ' if check else 'written anew'}.")))
+        if check and where:
+            raise typer.Exit(1)
+
+
+@app.command()
 def reproduce(
     name: Annotated[
         str,

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.read.sheet import Series, Sheet, compact
+from benchmarks.read.sheet import Series, Sheet, compact, read_series
 from benchmarks.read.styles import in_order, is_table, problem_order, style
 from benchmarks.store import Run, Store, StoreContents, settings_key
 from headstart.errors import InputError
@@ -136,6 +136,20 @@ def load(folder: Path) -> Results:
         where = Store(folder).path
         raise InputError(f"{where}: there is no run that can be read. {' '.join(contents.remarks[:3])}".rstrip())
     return replace(results, remarks=(*contents.remarks, *results.remarks))
+
+
+def published(path: Path) -> Results:
+    """The regrets in a ``runs.csv.gz``, which ``series`` gave: four digits, without seconds and names of tasks."""
+    cells: dict[tuple[str, str], dict[int, Sequence[float | None]]] = {}
+    for problem, method, seed, what, values in read_series(path):
+        if what == "regret":
+            cells.setdefault((problem, method), {})[seed] = values
+    found = []
+    for (problem, method), runs in cells.items():
+        unknown = np.full(len(runs), np.nan)
+        regret = np.array([runs[seed] for seed in sorted(runs)], dtype=np.float64)
+        found.append(Cell(problem, method, tuple(sorted(runs)), regret, unknown, unknown))
+    return Results(tuple(found))
 
 
 def stored(folder: Path) -> StoreContents:

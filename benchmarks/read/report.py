@@ -39,7 +39,7 @@ def compare(
     of_problem = {p: [d for d in found if d.problem == p] for p in results.problems}
     longest = sorted({d.evaluations for d in found})
     return (
-        *(_difference_sheet(p, baseline, ds) for p, ds in of_problem.items() if ds),
+        *(difference_sheet(p, baseline, ds) for p, ds in of_problem.items() if ds),
         *speeds,
         *target_sheets(results),
         *(relation_sheets(results, baseline, longest) if longest else ()),
@@ -119,7 +119,8 @@ def speed_sheets(results: Results, baseline: str, level: float | None = None) ->
     return tuple(_speed_sheet(p, baseline, ss, given=level is not None) for p, ss in of_problem.items() if ss)
 
 
-def _difference_sheet(problem: str, baseline: str, found: Sequence[Difference]) -> Sheet:
+def difference_sheet(problem: str, baseline: str, found: Sequence[Difference]) -> Sheet:
+    """The differences of a problem to the baseline."""
     name = style(baseline).label
     return Sheet(
         name="differences",

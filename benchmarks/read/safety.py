@@ -1,7 +1,8 @@
-"""Does a head start do no harm, and how much of it is kept? AUTO's runs against those of others, in three sheets.
+"""Does a head start do no harm, and how much of it is kept? AUTO's runs against those of others, in sheets.
 
     harm       sources that mislead: AUTO's mean log₁₀ regret no more than 0.10 above GPBO's
     gain       related sources: at least 90 % of what the best single model gains over GPBO, on every family
+    kept       that share after 5, 10 and 20 evaluations, and on average over the first 20
     tables     ADTM and mean rank of AUTO, GPBO, RGPE and GC3P; AUTO nowhere clearly worse than GPBO
 
 The runs are those of the presets ``adversarial``, ``head-start`` and ``tables``. Differences are paired over seeds,
@@ -10,21 +11,28 @@ with bootstrap 95 % intervals.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from scipy import stats
 
 from benchmarks.problems.adversarial import Scenario
-from benchmarks.read.analysis import Results
-from benchmarks.read.comparison import Difference, differences, log_regret
+from benchmarks.read.analysis import Array, Results
+from benchmarks.read.comparison import Difference, differences, log_regret, mean_interval
 from benchmarks.read.sheet import Cellular, Sheet
 from benchmarks.read.styles import is_table, settings_of, style, title
 
 _BASELINE, _OURS = "gpbo", "auto"
 _TOLERATED = 0.10
 _KEPT = 0.90
+_LAST = 20
+_PARTS = {
+    "mean of 1 to 20": slice(_LAST),
+    "after 5": slice(4, 5),
+    "after 10": slice(9, 10),
+    "after 20": slice(19, 20),
+}
 _RIVALS = ("gpbo", "rgpe", "gc3p", "auto")
 _MISLEADING = (Scenario.NEGATED, Scenario.NOISE, Scenario.CONSTANT, Scenario.NINE_BAD)
 
@@ -37,7 +45,7 @@ def scenario_of(problem: str) -> Scenario:
 
 def safety(results: Results) -> tuple[Sheet, ...]:
     """The sheets, as far as there are runs for them."""
-    sheets = (_harm(results), _gain(results), *_tables(results))
+    sheets = (_harm(results), _gain(results), _kept(results), *_tables(results))
     return tuple(sheet for sheet in sheets if sheet.rows)
 
 
@@ -94,6 +102,34 @@ def _gain(results: Results) -> Sheet:
         note="Mean log₁₀ regret minus GPBO's, over the runs that all methods of a row have: −1 is a regret ten times "
         "lower. kept: AUTO's gain as a share of that of the best single model.",
     )
+
+
+def _kept(results: Results) -> Sheet:
+    rows: list[tuple[Cellular, ...]] = []
+    for problem in (p for p in results.problems if scenario_of(p) is Scenario.RELATED and not is_table(p)):
+        cells = _on_common_seeds(results, problem).on(problem)
+        if {_BASELINE, _OURS} < cells.keys() and min(cell.steps for cell in cells.values()) >= _LAST:
+            logs = {method: log_regret(problem, cell.regret[:, :_LAST]) for method, cell in cells.items()}
+            gains = {m: logs[_BASELINE] - log for m, log in logs.items() if m != _BASELINE}
+            shares = [_share({m: gain[:, n] for m, gain in gains.items()}) for n in _PARTS.values()]
+            rows.append((_named(problem), len(logs[_OURS]), *shares))
+    return Sheet(
+        name="kept",
+        title="Related sources: AUTO's gain over GPBO in log₁₀ regret, of that of the best single model",
+        columns=("problem", "runs", *_PARTS),
+        rows=tuple(rows),
+        note=f"Bold: clearly less than {_KEPT:.0%}, by the 95 % interval of the difference to that share.",
+    )
+
+
+def _share(gains: Mapping[str, Array]) -> str:
+    """AUTO's mean gain of the largest one among the others', which are rows of runs over evaluations."""
+    each = {method: gain.mean(axis=1) for method, gain in gains.items()}
+    own = each.pop(_OURS)
+    best = max(each.values(), key=lambda gain: float(gain.mean()))
+    ratio = f" ({own.mean() / best.mean():.0%})" if best.mean() > 0 else ""
+    shown = f"{own.mean():.2f} of {best.mean():.2f}{ratio}"
+    return f"**{shown}**" if mean_interval(own - _KEPT * best).high < 0 else shown
 
 
 def _tables(results: Results) -> tuple[Sheet, ...]:

@@ -1,4 +1,7 @@
-"""Tables for people, printed and written as Markdown, and the data behind them as one compressed CSV file."""
+"""Tables for people, printed and written as Markdown, and the data behind them as one compressed CSV file.
+
+Both are read again: ``read_sheets`` and ``read_series`` give what ``write_sheets`` and ``write_series`` wrote.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import csv
 import gzip
 import io
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -48,16 +52,14 @@ class Sheet:
     def markdown(self, note: str | None = None) -> str:
         """The table in Markdown, numbers to the right, with its own note or another."""
         note = self.note if note is None else note
+        return "\n".join([f"### {self.title}", "", self.table, *(["", note] if note else []), ""])
+
+    @property
+    def table(self) -> str:
+        """The table in Markdown alone, numbers to the right."""
         rows = self.cells
         right = [_is_numeric(row[i] for row in rows) for i in range(len(self.columns))]
-        lines = [
-            f"### {self.title}",
-            "",
-            _line(self.columns),
-            _line("---:" if r else "---" for r in right),
-            *map(_line, rows),
-        ]
-        return "\n".join([*lines, *(["", note] if note else []), ""])
+        return "\n".join([_line(self.columns), _line("---:" if r else "---" for r in right), *map(_line, rows)])
 
 
 def compact(value: Cellular) -> str:
@@ -73,7 +75,7 @@ def _line(values: Iterable[str]) -> str:
 
 def _is_numeric(values: Iterable[str]) -> bool:
     there = [value for value in values if value]
-    return bool(there) and all(value[0] in "0123456789-+−<>±∞" or value == "never" for value in there)
+    return bool(there) and all(value[0] in "0123456789-+−–<>±∞" or value == "never" for value in there)
 
 
 def with_notes(sheets: Sequence[Sheet]) -> Iterator[tuple[Sheet, str]]:
@@ -89,6 +91,21 @@ def write_sheets(sheets: Sequence[Sheet], folder: Path, *, name: str, heading: s
     return _written(make_folder(folder) / f"{name}.md", text.encode())
 
 
+def read_sheets(path: Path) -> tuple[Sheet, ...]:
+    """The tables of a Markdown file with the titles above them; one that has none has an empty title."""
+    sheets, title, lines = list[Sheet](), "", list[tuple[str, ...]]()
+    for line in [*path.read_text(encoding="utf-8").splitlines(), ""]:
+        if line.startswith("|"):
+            cells = re.split(r"(?<!\\)\|", line.strip()[1:-1])
+            lines.append(tuple(cell.strip().replace("\\|", "|") for cell in cells))
+        elif lines:
+            sheets.append(Sheet(name="", title=title, columns=lines[0], rows=tuple(lines[2:])))  # 1 is the rule
+            lines = []
+        if line.startswith("### "):
+            title = line.removeprefix("### ")
+    return tuple(sheets)
+
+
 def write_series(series: Iterable[Series], folder: Path) -> Path:
     """The data behind the tables, four digits of every value: one row per run and series in ``runs.csv.gz``."""
     every = list(series)
@@ -100,6 +117,16 @@ def write_series(series: Iterable[Series], folder: Path) -> Path:
         shown = ["" if value is None else f"{value:.4g}" for value in values]
         writer.writerow([*which, *shown, *[""] * (steps - len(values))])
     return _written(make_folder(folder) / "runs.csv.gz", gzip.compress(text.getvalue().encode(), mtime=0))
+
+
+def read_series(path: Path) -> Iterator[Series]:
+    """What ``write_series`` wrote, without the empty cells at the end of a row."""
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+        rows = csv.reader(file)
+        next(rows)
+        for problem, method, seed, what, *cells in rows:
+            last = max((i for i, cell in enumerate(cells) if cell), default=-1)
+            yield problem, method, int(seed), what, [float(cell) if cell else None for cell in cells[: last + 1]]
 
 
 def _written(path: Path, content: bytes) -> Path:

@@ -72,6 +72,13 @@ def test_what_is_kept_is_a_share_of_the_best_single_model_s_gain(own: float, sha
     assert gain.rows[0][-3:] == ("SHGP", f"{share:.0%}", verdict)
 
 
+@pytest.mark.parametrize(("own", "shown"), [(0.01, "1.00 of 1.00 (100%)"), (10**-1.8, "**0.80 of 1.00 (80%)**")])
+def test_what_is_kept_is_told_after_several_evaluations(own: float, shown: str) -> None:
+    """Equal regrets after every evaluation give equal shares; one that clearly falls short of 90 % is bold."""
+    kept = _sheets(_results({RELATED: {"gpbo": 0.1, "shgp": 0.01, "mhgp": 0.05, "auto": own}}))["kept"]
+    assert kept.rows == (("Hartmann-6", 3, shown, shown, shown, shown),)
+
+
 def test_where_nobody_gains_auto_should_lose_nothing() -> None:
     """There is no share then, but a verdict."""
     for own, verdict in ((0.1, "yes"), (0.11, "no")):
