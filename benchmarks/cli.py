@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -357,10 +358,7 @@ def _require(**counts: int) -> None:
 
 @app.command()
 def time(
-    part: Annotated[
-        Literal["fits", "sampler", "scale", "gpu"],
-        typer.Argument(help="What is timed."),
-    ],
+    part: Annotated[Literal["fits", "sampler", "scale", "gpu"], typer.Argument(help="What is timed.")],
     only: Annotated[str, typer.Option(help="Only what has this word in its name.")] = "",
     quick: Quick = False,
     jobs: Jobs = 1,
@@ -470,9 +468,11 @@ def reproduce(
         int | None, typer.Option(help="Runs of the cheaper methods.", show_default="the paper's number, or 50")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Cheap methods, 5 runs, 15 evaluations, small sizes.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="As many runs of all methods as the paper has.")] = False,
     device: Device = "cpu",
     jobs: Jobs = 1,
     engine: Engine = "process",
+    minutes: Minutes = float("inf"),
     out: Annotated[Path, typer.Option(help="Folder of the figures and tables.")] = Path("out"),
     store: Annotated[Path | None, typer.Option(help="Folder of the runs.", show_default="that of --out")] = None,
 ) -> None:
@@ -488,10 +488,10 @@ def reproduce(
         failed: list[Failure] = []
         chosen, left_out = possible() if name == "all" else ([name], [])
         say(left_out)
+        how, until = HowToRun(runs, quick, full, device=device, jobs=jobs, engine=engine), monotonic() + 60 * minutes
         for each in chosen:
             with interruptible(store or out), watching(each) as watch:
-                work = HowToRun(runs=runs, quick=quick, device=device, jobs=jobs, engine=engine, **watch)
-                done = run(each, out, store=store, work=work)
+                done = run(each, out, store=store, work=replace(how, seconds=until - monotonic(), **watch))
             say(done.remarks)
             print_sheets(done.sheets)
             for path in done.files:

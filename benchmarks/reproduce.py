@@ -63,10 +63,15 @@ def possible() -> tuple[list[str], list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class HowToRun:
-    """How an experiment is run, and who is told about it."""
+    """How an experiment is run, and who is told about it.
+
+    ``full``: all methods have as many runs as in the paper. After ``seconds`` nothing new is begun.
+    """
 
     runs: int | None = None
     quick: bool = False
+    full: bool = False
+    seconds: float = float("inf")
     device: str = "cpu"
     jobs: int = 1
     engine: str = "process"
@@ -96,7 +101,7 @@ def reproduce(name: str, out: Path, *, store: Path | None = None, work: HowToRun
     folder = out / own
     if name == "fig1":
         return _figure1(folder)
-    experiments = preset(name, runs=work.runs, quick=work.quick)
+    experiments = preset(name, runs=work.runs, quick=work.quick, full=work.full)
     runs = Store((store or out) / own)
     failed = execute(
         experiments,
@@ -105,9 +110,12 @@ def reproduce(name: str, out: Path, *, store: Path | None = None, work: HowToRun
         jobs=work.jobs,
         engine=work.engine,
         chunk=1 if name == "runtime" else None,
+        seconds=work.seconds,
         on_start=work.on_start,
         on_unit=work.on_unit,
     )
+    if not runs.path.is_file():
+        return Reproduction((), (), (f"{name}: nothing was run in this time.",))
     loaded = analysis.load(runs.folder)
     problems = [spec.build().name for e in experiments for spec in e.problems]
     results = loaded.among(problems)
@@ -163,5 +171,6 @@ def _figure1(folder: Path) -> Reproduction:
 def _timings(store: Store, work: HowToRun) -> tuple[complexity.StepTiming, ...]:
     """Those of this commit, one process at a time."""
     sizes, rounds = (complexity.QUICK_SIZES, 3) if work.quick else (complexity.SIZES, complexity.ROUNDS)
-    work_off(complexity.step_timings(sizes, rounds), store, on_start=work.on_start, on_unit=work.on_unit)
+    units = complexity.step_timings(sizes, rounds)
+    work_off(units, store, seconds=work.seconds, on_start=work.on_start, on_unit=work.on_unit)
     return complexity.timings_of(measured(store))

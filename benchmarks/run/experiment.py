@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import torch
 
@@ -146,6 +147,7 @@ def execute(
     jobs: int = 1,
     engine: str = "process",
     chunk: int | None = None,
+    seconds: float = float("inf"),
     on_start: Callable[[int], None] = lambda _: None,
     on_unit: Callable[[Unit, Exception | None], None] = lambda _unit, _error: None,
 ) -> list[Failure]:
@@ -163,4 +165,5 @@ def execute(
                 f"{store.folder} has runs of {problem.name}, but on other data. Take another folder for the results."
             )
     units = [unit for experiment in experiments for unit in experiment.units(chunk)]
-    return work_off(units, store, device=device, jobs=jobs, engine=engine, on_start=on_start, on_unit=on_unit)
+    how: dict[str, Any] = {"device": device, "jobs": jobs, "engine": engine, "seconds": seconds}
+    return work_off(units, store, on_start=on_start, on_unit=on_unit, **how)

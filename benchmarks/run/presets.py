@@ -46,6 +46,8 @@ logger = logging.getLogger(__name__)
 CHEAP = ("random", "gpbo", "mhgp", "shgp", "bhgp", "rgpe")
 JOINT = ("hgp", "wsgp", "mtkgp")
 _RUNS = {"hgp": 50, "wsgp": 50, "mtkgp": 50, "gc3p": 50, "mtgp": 10}
+PAPER_RUNS = {"fig2": 50, "fig3": 50, "fig4": 50, "one-dim": 200, "runtime": 7, "ablation": 50}
+_PAPER_SVM_RUNS = 500
 _SHORT = Settings(restarts=3, max_iterations=20)
 
 _HARTMANN3_POINTS = tuple(
@@ -226,10 +228,18 @@ PRESETS["default-settings"] = tuple(
 )
 
 
-def preset(name: str, *, runs: int | None = None, quick: bool = False) -> tuple[BenchExperiment, ...]:
+def paper_runs(experiment: BenchExperiment, spec: ProblemSpec) -> int:
+    """How many runs the paper has of every method on a problem; of what is not in the paper those of the preset."""
+    return _PAPER_SVM_RUNS if spec.table == "svm" else PAPER_RUNS.get(experiment.name, experiment.runs)
+
+
+def preset(
+    name: str, *, runs: int | None = None, quick: bool = False, full: bool = False
+) -> tuple[BenchExperiment, ...]:
     """The experiments of a preset; ``quick`` keeps the cheap methods, five runs and fifteen steps.
 
-    ``runs`` says how many runs there are; methods that are expensive keep their own lower number.
+    ``runs`` says how many runs there are; methods that are expensive keep their own lower number. With ``full`` all
+    methods have as many as the paper has.
     """
     if name not in PRESETS:
         raise InputError(f"There is no preset {name!r}. The known ones are {', '.join(PRESETS)}.")
@@ -244,6 +254,8 @@ def preset(name: str, *, runs: int | None = None, quick: bool = False) -> tuple[
             )
             for e in experiments
         )
+    if full:
+        experiments = tuple(replace(e, runs=paper_runs(e, e.problems[0]), runs_of={}) for e in experiments)
     return experiments if runs is None else tuple(replace(e, runs=runs) for e in experiments)
 
 

@@ -27,7 +27,7 @@ from benchmarks.methods.method import Settings
 from benchmarks.methods.registry import method
 from benchmarks.read.sheet import Sheet
 from benchmarks.run.experiment import ProblemSpec, lockstep_on
-from benchmarks.run.presets import PRESETS
+from benchmarks.run.presets import PAPER_RUNS, PRESETS, paper_runs
 from benchmarks.run.runner import evaluate
 from benchmarks.store import Run
 from benchmarks.timing.measurement import Figures, Timing
@@ -37,8 +37,6 @@ from headstart.errors import MissingDataError
 logger = logging.getLogger(__name__)
 
 PAPER_HOURS = 154_353  # CPU-hours, "including early debugging and evaluations" (the paper's last appendix)
-PAPER_RUNS = {"fig2": 50, "fig3": 50, "fig4": 50, "one-dim": 200, "runtime": 7, "ablation": 50}
-_SVM_RUNS = 500
 _OTHERS = ("order", "gc3p")
 _COSTLY = {name: i for i, name in enumerate(("mtgp", "mtkgp", "hgp", "wsgp"))}
 _LEAST = 1e-6  # seconds: random search takes no time worth measuring
@@ -92,7 +90,7 @@ def _cells_of(name: str, device: str) -> Iterator[GpuCell]:
         except (MissingDataError, ImportError) as error:  # a table that is not here, or nothing to read it with
             logger.warning("%s: %s is left out: %s", name, spec.table, error)
             continue
-        runs = _SVM_RUNS if spec.table == "svm" else PAPER_RUNS.get(name, experiment.runs)
+        runs = paper_runs(experiment, spec)
         together = min(runs, lockstep_on(device))
         for each in experiment.methods:
             settings = experiment.settings_of.get(each, experiment.settings)

@@ -313,6 +313,14 @@ def test_every_experiment_ends_in_figures_and_tables(
     table_problem.cache_clear()  # it was not the real table
 
 
+def test_without_time_nothing_is_run_and_that_is_said(tmp_path: Path) -> None:
+    """``--minutes 0``; nothing is written, and it is no error."""
+    result = invoke("reproduce", "fig2", "--quick", "--minutes", "0", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "fig2: nothing was run in this time." in result.stderr
+    assert not list(tmp_path.rglob("*.png"))
+
+
 def test_all_goes_without_what_needs_a_table_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is said, with what to do; where the table is named, everything can be run."""
     monkeypatch.delenv("HEADSTART_DATA", raising=False)

@@ -83,6 +83,19 @@ def test_presets_keep_the_expensive_methods_at_their_number_of_runs(monkeypatch:
     assert quick.methods == ("random", "gc3p")
 
 
+def test_the_full_study_has_the_papers_runs_of_every_method() -> None:
+    """50, in one dimension 200, on the SVM table 500, of the timed runs 7; what is not in the paper keeps its own."""
+
+    def seeds(name: str) -> set[int]:
+        units = [unit for experiment in preset(name, full=True) for unit in experiment.units(1000)]
+        return {len(unit.seeds) for unit in units}
+
+    found = {name: seeds(name) for name in ("fig2", "one-dim", "fig4", "runtime", "ablation", "order")}
+    assert found == {"fig2": {50}, "one-dim": {200}, "fig4": {50, 500}, "runtime": {7}, "ablation": {50}, "order": {50}}
+    svm = {e.runs for e in preset("fig4", full=True) if e.problems[0].table == "svm"}
+    assert svm == {500}
+
+
 def test_timed_runs_of_joint_models_are_fewer_where_they_take_minutes() -> None:
     """Seven runs in every cell of ``runtime``, but two of a joint model with 250 points and one with 500."""
     units = [unit for experiment in preset("runtime") for unit in experiment.units(25)]
