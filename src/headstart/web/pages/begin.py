@@ -198,8 +198,8 @@ def _survived(do: Callable[[], Any], what: str, *, but: tuple[type[Exception], .
 
 def _look(desk: Desk, found: Beginning) -> None:
     """Find what the campaign would be, and what was understood of the columns."""
-    proposed = plan_of(found.columns, sent=False)
-    found.columns = with_roles(found.columns, take_columns(found.tables, proposed))
+    proposed, _ = tried(lambda: plan_of(found.columns, sent=False))  # what is wrong is told below
+    found.columns = with_roles(found.columns, take_columns(found.tables, proposed or CampaignPlan()))
     plan = found.more.plan(plan_of(found.columns, sent=found.sent), desk.folder)
     looked = desk.looked(beginning.past_files(desk.folder), plan)
     parameters, found.columns = parameters_in(found.columns, looked)
