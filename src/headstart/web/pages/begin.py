@@ -264,7 +264,7 @@ def _sections(columns: Sequence[ColumnForm]) -> dict[str, list[int]]:
         elif c["role"] == "ignore":
             found["doubtful" if c.doubt else "out"].append(i)
         else:
-            found["settings" if c["role"] == "parameter" else "counts"].append(i)
+            found["settings" if c["role"] in ("parameter", "batch") else "counts"].append(i)
     return found
 
 
