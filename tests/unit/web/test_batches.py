@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from datetime import date
 from pathlib import Path
 
-from tests.unit.campaign.campaigns import value
-from tests.unit.web.pages import Visitor, visiting, words
+import pytest
+from tests.unit.campaign.campaigns import make, value
+from tests.unit.web.pages import Visitor, field, visiting, words
 from tests.unit.web.test_begin import drop, fields_of, place
 
 from headstart.campaign.file import CampaignFile
@@ -121,3 +124,95 @@ def test_a_lot_may_be_a_setting(tmp_path: Path) -> None:
         one = {**fields, "set": f"role{place(fields, 'lot')}=parameter"}
         fields = fields_of(visitor.post("/begin/columns", one, of="/begin").text)
         assert roles(fields, "date", "lot") == ["batch", "parameter"]
+
+
+ROWS = "day,x,s,y\n03.03.2026,0.1,u,1.5\n04.03.2026,0.2,v,2.5\n,0.3,u,\n05.03.2026,0.2,v,\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return with_batch(make(tmp_path, current=ROWS))
+
+
+def with_batch(folder: Path, told: str = 'batch = "day"  # days in the notebook') -> Path:
+    toml = folder / "headstart.toml"
+    toml.write_text(f"# mine\n{told}\n{toml.read_text()}")
+    return folder
+
+
+def _current(folder: Path) -> str:
+    return (folder / "current.csv").read_text()
+
+
+def test_every_row_shows_its_day_and_a_control_is_marked(folder: Path) -> None:
+    """An empty cell has the day above; of two repetitions the one on another day is a control."""
+    with (folder / "current.csv").open("a") as file:
+        file.write("04.03.2026,0.2,v,\n")
+    with visiting(folder) as visitor:
+        page = visitor.get("/experiments").text
+        shown = re.findall(r'data-k="day"><span>([^<]*)</span>', page)
+        assert shown == ["04.03.2026", "05.03.2026", "04.03.2026", "04.03.2026", "03.03.2026"]
+        assert re.findall(r"\d <span class=\"quiet\">\(control\)", page) == ['5 <span class="quiet">(control)']
+        assert "A control repeats a setting" in words(page)
+        assert "Batch: day. 0 in the past files, 2 with results in this campaign." in words(page)
+        download = visitor.get("/experiments/table.csv").text.splitlines()
+        assert download[0].startswith("\ufeffrow,state,day,x,s,y,")
+        assert [line.split(",")[2][:2] for line in download[1:]] == ["03", "04", "04", "05", "04"]
+
+
+def test_the_day_of_a_row_is_corrected_where_its_settings_are(folder: Path) -> None:
+    """What is no day is told, with what was typed, and nothing is written."""
+    with visiting(folder) as visitor:
+        page = visitor.post("/experiments/save", {"edit": "5"}).text
+        there = {name: str(field(page, name)) for name in ("s5.0", "os5.0", "s5.1", "os5.1", "os5.2")}
+        assert there["s5.0"] == there["os5.0"] == "05.03.2026"
+        sent = {**there, "s5.2": there["os5.2"]}
+        wrong = visitor.post("/experiments/save", {**sent, "s5.0": "31.02.2026", "r5.0": "2"})
+        assert wrong.status_code == 422
+        assert "'31.02.2026' is no day of the calendar" in words(wrong.text)
+        assert (field(wrong.text, "s5.0"), field(wrong.text, "r5.0")) == ("31.02.2026", "2")
+        assert _current(folder) == ROWS
+        done = visitor.post("/experiments/save", {**sent, "s5.0": "06.03.2026", "r5.0": "2"})
+        assert "settings were corrected in row 5" in done.text
+        assert _current(folder) == ROWS.replace("05.03.2026,0.2,v,", "06.03.2026,0.2,v,2")
+
+
+def test_an_own_experiment_is_of_today_or_of_the_day_that_is_typed(folder: Path) -> None:
+    """Its field says which it is if it is left empty."""
+    today = f"{date.today():%d.%m.%Y}"
+    with visiting(folder) as visitor:
+        assert f"{today} if it is left empty" in visitor.get("/experiments").text
+        visitor.post("/experiments/add", {"p1": "0.5", "p2": "v"})
+        visitor.post("/experiments/add", {"p0": "07.03.2026", "p1": "0.6", "p2": "u", "m0": "3"})
+    assert _current(folder) == f"{ROWS}{today},0.5,v,\n07.03.2026,0.6,u,3\n"
+
+
+def test_without_a_column_for_it_no_row_has_a_field_for_a_batch(tmp_path: Path) -> None:
+    """A remark says that all results of such a file count as one batch."""
+    rows = "date,who,x,s,y\n" + "".join(f"2026-03-0{i % 3 + 1},A,0.{i},u,{i}\n" for i in range(1, 8))
+    with_batch(make(tmp_path, current="x,s,y\n0.1,u,1.5\n"), 'batch = "date"')
+    (tmp_path / "a.csv").write_text(rows)
+    with visiting(tmp_path) as visitor:
+        page = visitor.get("/experiments").text
+        assert 'data-k="date"' not in page
+        assert "Without a column 'date' all results of a file count as one batch" in words(page)
+        visitor.post("/experiments/add", {"p0": "0.5", "p1": "v"})
+    assert _current(tmp_path).endswith("0.5,v,\n")
+
+
+def test_suggestions_are_of_the_last_lot_and_the_past_says_how_far_lots_are_shifted(tmp_path: Path) -> None:
+    """In the words of headstart check."""
+    (tmp_path / "old.csv").write_bytes(days(3, "lot,who,x,s,y"))
+    current = "lot,x,s,y\nL1,0.1,u,1.5\nL1,0.7,u,8\nL2,0.2,v,3.5\n"
+    with_batch(make(tmp_path, current=current), 'batch = "lot"')
+    toml = tmp_path / "headstart.toml"
+    toml.write_text(toml.read_text().replace('["a.csv", "b.csv"]', '["old.csv"]').replace('["run"]', '["who"]'))
+    with visiting(tmp_path, learning=True) as visitor:
+        path = visitor.post("/experiments/ask", {"n": "1"}, of="/experiments").url.path
+        visitor.settled(path if path.startswith("/job/") else "/experiments")
+        assert _current(tmp_path).startswith(f"{current}L2,")
+        page = words(visitor.settled("/past"))
+    assert "Batch: lot. 3 in the past files, 2 with results in this campaign." in page
+    told = page[page.index("How far are batches shifted?") : page.index("A weight of 1 takes over")]
+    assert "this campaign: Results may differ by up to ±" in told
+    assert "old: shifts from one lot to another are not clearly larger than the noise" in told
