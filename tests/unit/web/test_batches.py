@@ -216,3 +216,30 @@ def test_suggestions_are_of_the_last_lot_and_the_past_says_how_far_lots_are_shif
     told = page[page.index("How far are batches shifted?") : page.index("A weight of 1 takes over")]
     assert "this campaign: Results may differ by up to ±" in told
     assert "old: shifts from one lot to another are not clearly larger than the noise" in told
+
+
+def test_a_campaign_is_told_that_its_results_are_not_shifted(folder: Path) -> None:
+    """The batch and its drift leave the file, in which all else stays; the column is ignored, and it can be undone."""
+    toml = folder / "headstart.toml"
+    toml.write_text(
+        toml.read_text().replace("notebook\n", "notebook\ndrift = 30\n").replace('["run"]', '[\n    "run",\n]')
+    )
+    before = toml.read_bytes()
+    with visiting(folder) as visitor:
+        page = words(visitor.get("/begin").text)
+        assert "Batch: day. 0 in the past files, 2 with results in this campaign." in page
+        assert "and shifts stay alike over some 30." in page
+        assert visitor.post("/begin/ranges", {"batch": "", "seen": "other"}).status_code == 409
+        visitor.post("/begin/ranges", {"low0": "0.05"})
+        assert b"drift = 30" in toml.read_bytes()
+        visitor.post("/experiments/undo", {"step": "1"})
+        assert toml.read_bytes() == before
+        done = visitor.post("/begin/ranges", {"batch": ""})
+        assert "Saved: day is no batch any more." in words(done.text)
+        assert "They are not shifted" not in done.text
+        lines = before.decode().replace('batch = "day"  # days in the notebook\ndrift = 30\n', "")
+        assert toml.read_text() == lines.replace("ignore = [\n", 'ignore = [\n    "day",\n')
+        assert read_campaign_file(toml).ignore == ("day", "run")
+        assert 'data-k="day"' not in visitor.get("/experiments").text
+        visitor.post("/experiments/undo", {"step": "2"})
+        assert toml.read_bytes() == before
