@@ -13,6 +13,7 @@ from tests.browser.browser import ROOT, Server, click, complaints, element, elem
 from tests.unit.campaign.campaigns import make
 from tests.unit.sources.laboratory import SETS, LabSet
 from tests.unit.sources.later_laboratories import LATER
+from tests.unit.web.test_batches import days
 
 MESSY = sorted((ROOT / "tests" / "integration" / "messy").iterdir())
 CELL = "td.result input:not([type=hidden])"
@@ -137,5 +138,30 @@ def test_from_three_files_of_a_laboratory_to_suggestions_in_three_clicks(
         until(lambda: "New: rows" in text_of(browser))
         goal = next(header for header, quantity, _ in own.files[0].columns if quantity == own.goal[1:])
         assert goal in (home / "headstart.toml").read_text()
+    finally:
+        server.kill()
+
+
+@pytest.mark.parametrize("shifted", [True, False])
+def test_days_are_the_batch_unless_somebody_says_otherwise(browser: Chrome, home: Path, shifted: bool) -> None:
+    """Nothing is touched, or 'not used' is chosen: headstart.toml says which."""
+    for name, month in (("a.csv", 3), ("b.csv", 6)):
+        (home.parent / name).write_bytes(days(month))
+    server = Server(home)
+    try:
+        go_to(browser, server.address("/"))
+        element(browser, "#pick").send_keys("\n".join(str(home.parent / name) for name in ("a.csv", "b.csv")))
+        until(lambda: "batch: 6 days in 2 files, 4 rows each" in text_of(browser))
+        if not shifted:
+            click(browser, "[aria-label='change date']")
+            click(browser, "[aria-label='date: what it is for'] option[value=ignore]")
+            accessible(browser)
+            click(browser, ".change[open] button[value=look]")
+            until(lambda: "2 columns left out: date, who" in text_of(browser))
+        click(browser, "button[value=write]")
+        until(lambda: "/experiments" in browser.current_url)
+        assert ('\nbatch = "date"' in (home / "headstart.toml").read_text()) is shifted
+        header = (home / "current.csv").read_text().splitlines()[0]
+        assert header == ("date,x,s,y" if shifted else "x,s,y")
     finally:
         server.kill()

@@ -58,6 +58,11 @@ class Campaign:
         """A new row, in the present batch unless it says another one."""
         return row if self.batches.cell == "" else {self.file.batch: self.batches.cell, **row}
 
+    def is_control(self, experiment: Experiment) -> bool:
+        """Whether it repeats a setting that has a result of another batch, to see by how much its own is shifted."""
+        others = (e for e in self.experiments if e.results and e.batch != experiment.batch)
+        return experiment.batch is not None and any(e.values == experiment.values for e in others)
+
     def standing(self, experiment: Experiment) -> Standing:
         """Whether all limits hold there, as measured."""
         return self.file.outcomes.standing(experiment.results)

@@ -177,6 +177,7 @@ def look_at(past: Sequence[Path], folder: Path, wanted: CampaignPlan) -> Looked:
             categories=[*categories, *(p.name for p in told.values() if p.is_text)],
             parameters=[*forced, *told],
             batch=batch,
+            apart=wanted.apart,
         )
         if proposal.batch is not None:
             tables = [table.renamed(proposal.batch.also) for table in tables]
@@ -270,9 +271,9 @@ def _baseline(tables: Sequence[Table], wanted: CampaignPlan, name: str) -> float
 
 
 def _told_names(wanted: CampaignPlan) -> list[str]:
-    """What somebody says is no objective: parameters, categories, limits and errors."""
+    """What somebody says is no objective: parameters, categories, limits, errors and the batch."""
     names = [text.partition("=")[0].strip() for text in wanted.parameters]
-    return [*names, *wanted.categories, *(limit.name for limit in wanted.limits), *wanted.errors.values()]
+    return [*names, *wanted.categories, *(limit.name for limit in wanted.limits), *wanted.errors.values(), wanted.batch]
 
 
 def _taken_for(taken: ColumnsTaken) -> list[str]:

@@ -14,6 +14,7 @@ from torch import Tensor
 from headstart.campaign.experiments import Experiment
 from headstart.campaign.file import CampaignFile
 from headstart.campaign.fitted import THIS, Fitted, FittedOutcome, Pooled, Range, own_results
+from headstart.models.auto.explanation import Explanation
 from headstart.models.batch_shifts import Shifts, shifts_of_posterior
 from headstart.sources.alignment import Alignment
 from headstart.sources.batches import Batches
@@ -67,6 +68,13 @@ def own_shifts(own: FittedOutcome) -> tuple[Shifts, ...]:
     """The shifts between the batches of the campaign's own results; none where there are not several."""
     found = shifts_of_posterior(own.posterior, THIS)
     return named_shifts([found], own.campaign.file, own.alignment, own.sign, own.experiments) if found else ()
+
+
+def every_shift(own: FittedOutcome, told: Explanation | None) -> tuple[Shifts, ...]:
+    """The shifts of an outcome's results: of the campaign's own, and of the past as far as there is an explanation."""
+    if told is None:
+        return own_shifts(own)
+    return named_shifts(told.shifts, own.campaign.file, own.alignment, own.sign, own.experiments)
 
 
 def sobol_indices(

@@ -133,7 +133,7 @@ def _check_folder(pictures: Path, options: FolderOptions, *, every: bool) -> Non
 
 def _check_outcome(own: FittedOutcome, pictures: Path, quiet: bool, *, every: bool) -> tuple[Path, ...]:
     """Print the verdicts on an outcome's sources, and what there is to say of shifts; the pictures behind them."""
-    from headstart.campaign.insight import named_shifts, own_shifts
+    from headstart.campaign.insight import every_shift
 
     name = own.column.name if len(own.campaign.file.results) > 1 else ""
     with working(quiet=quiet) as told:
@@ -144,15 +144,14 @@ def _check_outcome(own: FittedOutcome, pictures: Path, quiet: bool, *, every: bo
         prior = auto_prior(own, told)
         if prior is None:
             typer.echo(f"No past file knows {own.column.name}: it is learnt from this campaign alone.")
-            _say_shifts(own_shifts(own), own.column, name, every=every)
+            _say_shifts(every_shift(own, None), own.column, name, every=every)
             return ()
         found = check_past(prior)
         explanation = explain(prior, own.target)
         drawn = (draw_verdicts(explanation, pictures, of=name), draw_agreement(found, pictures, of=name))
     show(_verdict_table(explanation, name))
     _say_verdicts(explanation.sources, found)
-    shifts = named_shifts(explanation.shifts, own.campaign.file, own.alignment, own.sign, own.experiments)
-    _say_shifts(shifts, own.column, name, every=every)
+    _say_shifts(every_shift(own, explanation), own.column, name, every=every)
     columns = ("candidate", "the new campaign is ...", "believed")
     believed = ((name, explanation.meanings[name], percent(share)) for name, share in explanation.candidates.items())
     show(table("How far the candidates are believed", columns, believed, left=columns[:2]))

@@ -71,7 +71,11 @@ def batch_labels(column: str, table: Table, others: Sequence[Table] = (), *, num
 
 
 def propose_batch(
-    columns: Collection[str], tables: Sequence[Table], has: Sequence[Sequence[bool]], settings: Sequence[str]
+    columns: Collection[str],
+    tables: Sequence[Table],
+    has: Sequence[Sequence[bool]],
+    settings: Sequence[str],
+    apart: Collection[str] = (),
 ) -> BatchGuess | None:
     """The column that is most likely the batch, None if none is.
 
@@ -80,6 +84,7 @@ def propose_batch(
         tables: The tables.
         has: Their rows that have results.
         settings: The columns that are settings.
+        apart: The columns that are not the same as any other.
 
     Returns:
         A lot or a plate before a day, a day before an operator, of equals the first.
@@ -87,8 +92,8 @@ def propose_batch(
     ranked = {name: rank for name in columns if (rank := batch_rank(name, days=has_days(name, tables)))}
     for name, (_, what) in sorted(ranked.items(), key=lambda one: one[1][0]):
         also = {}
-        if what == "day":  # a file may call its days otherwise
-            others = [other for other in ranked if other != name and ranked[other][1] == what]
+        if what == "day" and name not in apart:  # a file may call its days otherwise
+            others = [other for other in ranked if other not in (name, *apart) and ranked[other][1] == what]
             lonely = [o for o in others if not any(o in t.columns and name in t.columns for t in tables)]
             also = {
                 o: name for o in lonely if not any({o, p} <= {*t.columns} for t in tables for p in lonely if p != o)

@@ -72,12 +72,13 @@ def propose(
     categories: Sequence[str] = (),
     parameters: Sequence[str] = (),
     batch: str | None = "",
+    apart: Sequence[str] = (),
 ) -> Proposal:
     """Parameters for every column that varied, in rows that have any of the results, and the column of batches.
 
     The tables have the results under one name each. Columns that are ``measured`` too, such as errors, are no
     parameters; ``parameters`` are, whatever they look like. The ``batch`` is a column ("": it is proposed, None: there
-    is none). All that is wrong in any table is told at once.
+    is none); columns that are ``apart`` have no other name. All that is wrong in any table is told at once.
     """
     known = {*results, *measured, *ignore, *filter(None, [batch])}
     names = list(dict.fromkeys(c for t in tables for c in t.columns if c not in known))
@@ -136,7 +137,7 @@ def propose(
         batches: BatchGuess | None = BatchGuess(batch, f"as told: {told_of_batches(batch, tables, has)}")
     else:
         refused = [name for name in ignored if name not in ignore]
-        batches = None if batch is None else propose_batch(refused, tables, has, settings)
+        batches = None if batch is None else propose_batch(refused, tables, has, settings, apart)
     taken = {} if batches is None else {batches.name: "", **batches.also}
     ignored = {name: ignored[name] for name in (*ignore, *names) if name in ignored and name not in taken}
     _require_common(tables, settings)

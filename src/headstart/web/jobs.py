@@ -13,8 +13,9 @@ from headstart.campaign.check import align_files, auto_prior, learn_past
 from headstart.campaign.desk.changes import add_suggestions
 from headstart.campaign.desk.contents import PastKept, contents_of, evidence_of, with_campaign
 from headstart.campaign.desk.history import digest
-from headstart.campaign.fitted import Fitted, fit_campaign
+from headstart.campaign.fitted import THIS, Fitted, fit_campaign
 from headstart.campaign.init import Looked
+from headstart.campaign.insight import every_shift
 from headstart.campaign.suggestions import (
     RowOutlook,
     next_experiments,
@@ -31,6 +32,7 @@ from headstart.draw.sources import agreement_figure, plot_sources
 from headstart.errors import ChangedMeanwhileError
 from headstart.gp.threads import single_thread
 from headstart.models.auto.explanation import Explanation, check_past, explain
+from headstart.models.batch_shifts import shifts_in_words
 from headstart.web.worker import Report, WorkerMemory
 
 RowKey = tuple[tuple[str, Any], ...]
@@ -38,11 +40,12 @@ RowKey = tuple[tuple[str, Any], ...]
 
 @dataclass(frozen=True, slots=True)
 class PastOf:
-    """What the past says about one outcome; None where no past file knows it."""
+    """What the past says about one outcome, None where no past file knows it; and sentences on shifts of batches."""
 
     outcome: str
     check: Explanation | None = None
     explanation: Explanation | None = None
+    shifts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +190,9 @@ def _judged(learned: Learned, report: Report, memory: WorkerMemory) -> Judged:
         report(0.8 * i / len(fitted.outcomes), f"asking what the past is worth for {name}")
         with single_thread():
             prior = auto_prior(own)
-            known = () if prior is None else (check_past(prior), explain(prior, own.target))
-        past.append(PastOf(name, *known))
+            check, told = (None, None) if prior is None else (check_past(prior), explain(prior, own.target))
+            shifts = shifts_in_words(every_shift(own, told), THIS, own.column.unit)
+        past.append(PastOf(name, check, told, tuple(shifts)))
     report(0.8, "asking how much results scatter")
     kept = memory["judged"] = Judged(
         learned.key,

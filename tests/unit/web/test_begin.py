@@ -142,6 +142,21 @@ def test_a_correction_that_cannot_be_is_said_and_kept_and_nothing_is_written(
         assert fingerprint(tmp_path) == before
 
 
+def test_what_cannot_be_leaves_the_other_columns_as_they_are_proposed(tmp_path: Path) -> None:
+    """Sent back as they are shown they are proposals still."""
+    with visiting(tmp_path) as visitor:
+        fields = fields_of(drop(visitor, ("a.csv", table(-0.05))))
+        x = place(fields, "x")
+        answer = visitor.post("/begin/columns", {**fields, f"role{x}": "between", f"limit{x}": "3"}, of="/begin")
+        assert answer.status_code == 422
+        found = fields_of(answer.text)
+        roles = {c: found[f"role{place(found, c)}"] for c in ("run", "date", "x", "s", "y")}
+        assert roles == {"run": "ignore", "date": "ignore", "x": "between", "s": "parameter", "y": "maximise"}
+        done = visitor.post("/begin/columns", {**found, f"role{x}": "parameter", "do": "write"}, of="/begin")
+        assert done.url.path == "/experiments"
+        assert read_campaign_file(tmp_path / "headstart.toml").ignore == ("run", "date")
+
+
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [

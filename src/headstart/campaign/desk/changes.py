@@ -13,7 +13,7 @@ from headstart.campaign.experiments import State, as_setting, unusual
 from headstart.campaign.file import TOML, CampaignFile
 from headstart.campaign.measured import SlippedResultsError, impossible
 from headstart.campaign.settings import read_settings
-from headstart.campaign.toml.writing import with_ranges, with_rules, with_told_cells
+from headstart.campaign.toml.writing import with_ranges, with_rules, with_told_cells, without_batch
 from headstart.data.rules.text import parse_rule
 from headstart.data.space import Space
 from headstart.errors import (
@@ -310,6 +310,16 @@ def save_ranges(
         new = tuple(_with_withdrawn(now[p.name], p, run[p.name]) for p in parameters)
         words = f"ranges were changed: {', '.join(p.label for p in new if p != now[p.name])}"
         return words, replace(file, parameters=new), with_ranges(old, folder / TOML, new)
+
+    return _said_otherwise(folder, seen, change, opening)
+
+
+def drop_batch(folder: Path, seen: str, *, opening: Opening = open_campaign) -> Step | None:
+    """Say that results are not shifted: the column of batches is one that is ignored."""
+
+    def change(campaign: Campaign, old: bytes) -> tuple[str, CampaignFile, bytes]:
+        what, file = f"{campaign.file.batch} is no batch any more", replace(campaign.file, batch="", drift=None)
+        return what, file, without_batch(old, folder / TOML)
 
     return _said_otherwise(folder, seen, change, opening)
 

@@ -202,13 +202,26 @@ def with_ranges(raw: bytes, path: Path, parameters: Sequence[Parameter]) -> byte
     return _checked(lines, newline, path, replace(before, parameters=tuple(wanted)), "[parameters]")
 
 
+def without_batch(raw: bytes, path: Path) -> bytes:
+    """The file without a column of batches, which is ignored then, and without the drift of shifts."""
+    lines, newline = _lines(raw)
+    before = _understood(lines, path)
+    for key in ("batch", "drift"):
+        lines = _with_key(lines, path, "", key, None)
+    lists = [k for k, line in enumerate(lines) if re.fullmatch(r"ignore\s*=\s*\[\s*", line)]  # of one name a line
+    for k in lists:
+        lines.insert(k + 1, f"    {_value(before.batch)},")
+    ignored = (*(before.batch for _ in lists), *before.ignore)
+    return _checked(lines, newline, path, replace(before, batch="", drift=None, ignore=ignored), "batch")
+
+
 def _whole(p: Parameter, value: Any) -> bool:
     return p.kind is Kind.INT and isinstance(value, float) and value == int(value)
 
 
 def _with_key(lines: Sequence[str], path: Path, table: str, key: str, value: Any) -> list[str]:
-    """The lines with another value of a key in a table, with its comment; without the key for nothing."""
-    head = TomlText(path, "\n".join(lines)).line("", table) or len(lines)
+    """The lines with another value of a key in a table, or above all, with its comment; without the key for nothing."""
+    head = TomlText(path, "\n".join(lines)).line("", table) or len(lines) if table else 0
     end = next((k for k in range(head, len(lines)) if _HEADER.match(lines[k])), len(lines))
     found = {k: match for k in range(head, end) if (match := re.fullmatch(rf"(\s*{key}\s*=\s*){_REST}", lines[k]))}
     if value is None or value == ():

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from headstart.campaign.desk import beginning
-from headstart.campaign.desk.changes import save_ranges, save_rules
+from headstart.campaign.desk.changes import drop_batch, save_ranges, save_rules
 from headstart.campaign.desk.history import Step, digest, last_step
 from headstart.campaign.file import TOML, CampaignFile
 from headstart.campaign.init import CURRENT, CampaignPlan, Looked, look_at, take_columns
@@ -198,8 +198,8 @@ def _survived(do: Callable[[], Any], what: str, *, but: tuple[type[Exception], .
 
 def _look(desk: Desk, found: Beginning) -> None:
     """Find what the campaign would be, and what was understood of the columns."""
-    proposed = plan_of(found.columns, sent=False)
-    found.columns = with_roles(found.columns, take_columns(found.tables, proposed))
+    proposed, _ = tried(lambda: plan_of(found.columns, sent=False))  # what is wrong is told below
+    found.columns = with_roles(found.columns, take_columns(found.tables, proposed or CampaignPlan()))
     plan = found.more.plan(plan_of(found.columns, sent=found.sent), desk.folder)
     looked = desk.looked(beginning.past_files(desk.folder), plan)
     parameters, found.columns = parameters_in(found.columns, looked)
@@ -264,7 +264,7 @@ def _sections(columns: Sequence[ColumnForm]) -> dict[str, list[int]]:
         elif c["role"] == "ignore":
             found["doubtful" if c.doubt else "out"].append(i)
         else:
-            found["settings" if c["role"] == "parameter" else "counts"].append(i)
+            found["settings" if c["role"] in ("parameter", "batch") else "counts"].append(i)
     return found
 
 
@@ -368,6 +368,7 @@ def _show_settings(
         "rules": [(i, *rule) for i, rule in enumerate(rules if typed is None else typed)],
         "listed": len(settings.listed) if settings is not None else None,
         "described": {} if settings is None else {n: own.names for n, own in settings.descriptors.items()},
+        "batches": now.campaign.batches_in_words if now is not None else "",
         "seen": digest(raw),
         "last": last_step(desk.folder),
     }
@@ -392,7 +393,7 @@ def _change_rules(request: Request, form: FormData) -> Response:
 
 
 def _change_ranges(request: Request, form: FormData) -> Response:
-    """Save ranges, steps and choices; a number that is none is told beside its field."""
+    """Save ranges, steps and choices, or that there is no batch; a number that is none is told beside its field."""
     desk = desk_of(request)
     found = ranges_in(form, read_campaign_file(desk.folder / TOML).parameters)
     shown = [c for _, c in found]
@@ -401,7 +402,8 @@ def _change_ranges(request: Request, form: FormData) -> Response:
     try:
         with desk.changing:
             seen, parameters = str(form.get("seen", "")), [p for p, _ in found]
-            step = save_ranges(desk.folder, seen, parameters, opening=desk.opening)
+            change = drop_batch if "batch" in form else partial(save_ranges, parameters=parameters)
+            step = change(desk.folder, seen, opening=desk.opening)
     except ChangedMeanwhileError as error:
         return _show_settings(request, told=f"Somebody else was faster: {error}", status=409, ranges=shown)
     except HeadstartError as error:

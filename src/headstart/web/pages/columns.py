@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from headstart.campaign.file import ResultColumn
-from headstart.campaign.init import CampaignPlan, ColumnsTaken, Looked
+from headstart.campaign.init import NO_BATCH, CampaignPlan, ColumnsTaken, Looked
 from headstart.data.outcomes import Goal
 from headstart.data.ranges import even_in_ratio
 from headstart.data.requirements import Requirement, parse_requirement
@@ -30,6 +30,7 @@ ROLES = {
     "at least": "result: at least …",
     "between": "result: from … to …",
     "error": "standard error of …",
+    "batch": "batch (may be shifted)",
     "ignore": "not used",
 }
 KINDS = {"": "as found", "float": "number", "int": "whole number", "category": "category", "fixed": "fixed value"}
@@ -113,6 +114,8 @@ def with_roles(columns: Sequence[ColumnForm], taken: ColumnsTaken) -> list[Colum
             doubt = "" if counting.sure else why
             if counting.maximize is None:
                 doubt = "nothing says whether it is to be high or low"
+        elif c.told.get("role") == "batch":
+            pass
         elif is_lot(c.name) and role == "ignore":
             doubt = str(why)
         elif c.name in settings and c.told.get("role") != "parameter":
@@ -141,6 +144,8 @@ def forms_in(form: Mapping[str, Any], shown: Sequence[ColumnForm]) -> list[Colum
             one, equals, value = str(form.get("set", "")).partition("=")  # one click: role3=parameter
             if equals and one in [f"role{i}", f"same{i}", f"values{i}"]:
                 told[name][one.removesuffix(str(i))] = value
+            if was.get("role") == "batch" and told[name].get("role") == "ignore":
+                told[name]["batch"] = NO_BATCH
     return [replace(c, told=told[c.name]) if c.name in told else c for c in shown]
 
 
@@ -151,7 +156,7 @@ def _state_in(text: Any) -> tuple[dict[str, str], dict[str, str]]:
         told, shown = ({str(k): str(v) for k, v in state[part].items()} for part in ("told", "shown"))
     except (ValueError, KeyError, TypeError, AttributeError):
         return {}, {}
-    return {one: text for one, text in told.items() if one in (*_FIELDS, "log")}, shown
+    return {one: text for one, text in told.items() if one in (*_FIELDS, "log", "batch")}, shown
 
 
 def plan_of(columns: Sequence[ColumnForm], *, sent: bool) -> CampaignPlan:
@@ -171,6 +176,11 @@ def plan_of(columns: Sequence[ColumnForm], *, sent: bool) -> CampaignPlan:
             raise InputError(f"{c.name}: {role!r} is nothing that a column can be for.")
     if not goals and sent:
         raise InputError("Say which column is the result to maximise or minimise.")
+    batches = [c.name for c in told if c.told.get("role") == "batch"]
+    if len(batches) > 1:
+        raise InputError(f"{batches[0]} and {batches[1]} cannot both be the batch. Choose one.")
+    if any(c.told.get("role") == "ignore" and "batch" in c.told for c in told):
+        batches.append(NO_BATCH)
     categories = [
         c for c in told if c.told.get("kind") == "category" and c.told.get("role", "parameter") == "parameter"
     ]
@@ -183,6 +193,7 @@ def plan_of(columns: Sequence[ColumnForm], *, sent: bool) -> CampaignPlan:
         ignore=tuple(c.name for c in told if c.told.get("role") == "ignore"),
         categories=tuple(c.name for c in categories),
         parameters=tuple(c.name for c in told if c.told.get("role") == "parameter" and c not in categories),
+        batch=batches[0] if batches else "",
     )
 
 
@@ -221,15 +232,21 @@ def parameters_in(columns: Sequence[ColumnForm], looked: Looked) -> tuple[dict[s
     """The parameters as corrected, and the columns with what was understood, and what is wrong with a correction."""
     guesses = {guess.parameter.name: guess for guess in looked.proposal.guesses}
     results = {column.name: column for column in looked.file.results}
+    batch = looked.proposal.batch
     found: dict[str, Parameter] = {}
     shown = []
     for c in columns:
         guess = guesses.get(c.name)
         if guess is None:
             why = looked.proposal.ignored.get(c.name, c.said)
-            role = {"role": "ignore"} if c.name in looked.proposal.ignored else {}
-            aim = "" if c.name not in results else bounds_of(results[c.name])
-            shown.append(replace(c, said=why, fields={**c.fields, **role}, understood=aim))
+            more = {"role": "ignore"} if c.name in looked.proposal.ignored else {}
+            aim, others = "" if c.name not in results else bounds_of(results[c.name]), c.others
+            if batch is not None and c.name == batch.name:
+                more, others = {"role": "batch"}, {**others, **dict.fromkeys(batch.also, "it has days too")}
+                aim = f"batch: {batch.why.removeprefix('as told: ')}; results of one batch may be shifted together"
+            elif batch is not None and c.name in batch.also:
+                more = {"same": batch.name}
+            shown.append(replace(c, said=why, fields={**c.fields, **more}, understood=aim, others=others))
             continue
         wrong: dict[str, str] = {}
         p = corrected(c, guess.parameter, wrong)

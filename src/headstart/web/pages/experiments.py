@@ -36,13 +36,28 @@ from headstart.campaign.measured import ResultSlip, SlippedResultsError
 from headstart.campaign.suggestions import RowOutlook
 from headstart.draw.canvas import themed_svg
 from headstart.draw.progress import progress_figure
-from headstart.errors import ChangedMeanwhileError, InputError, UnlistedSettingsError, UnusableCellsError
+from headstart.errors import (
+    ChangedMeanwhileError,
+    InputError,
+    NoBatchError,
+    UnlistedSettingsError,
+    UnusableCellsError,
+)
 from headstart.gp.threads import single_thread
 from headstart.sources.parameters import Kind
 from headstart.web.desk import Desk, Snapshot, row_key
 from headstart.web.jobs import Learned
 from headstart.web.pages.page import desk_of, go, is_narrow, posted, render, svg
-from headstart.web.pages.rows import Bar, Bars, fits, settings_in_words, standing_in_words, table_text
+from headstart.web.pages.rows import (
+    Bar,
+    Bars,
+    fits,
+    settable,
+    settings_in_words,
+    standing_in_words,
+    table_text,
+    values_of,
+)
 from headstart.web.problems import for_the_page, tried
 from headstart.web.worker import DeskWork
 
@@ -128,12 +143,14 @@ def _row_of(campaign: Campaign, e: Experiment, outlook: RowOutlook | None, bars:
                 shown.cells.append(_field(f"r{e.number}.{i}", place, label, typed, texts.get(name, "")))
                 i += 1
         outcomes.append(shown)
-    settings = [(p.name, e.values[p.name]) for p in file.parameters]
+    values = values_of(campaign, e)
+    settings = [(p.name, values[p.name]) for p in settable(campaign)]
     row = ShownRow(e.number, e.state, settings, outcomes, standing=standing_in_words(campaign, e))
+    row.note = "control" if e.state is State.PENDING and campaign.is_control(e) else ""
     if e.number in typed.edit:
-        for i, p in enumerate(file.parameters):
+        for i, p in enumerate(settable(campaign)):
             if p.kind is not Kind.FIXED:
-                there = texts.get(p.name, "") or cell_text(e.values[p.name])
+                there = texts.get(p.name, "") or cell_text(values[p.name])
                 choices = (*p.choices, *p.withdrawn) if p.is_text else ()
                 place = (e.number, p.name)
                 row.fields[p.name] = _field(f"s{e.number}.{i}", place, p.label, typed, there, choices=choices)
@@ -158,7 +175,7 @@ def _past_row(campaign: Campaign, one: PastBest, bars: Bars) -> ShownRow:
         notes.append(one.unknown_limits)
     if number is not None:
         notes.append(f"the settings of row {number}")
-    settings = [(p.name, one.now.values[p.name]) for p in campaign.file.parameters]
+    settings = [(p.name, one.now.values.get(p.name, "")) for p in settable(campaign)]
     row = ShownRow(None, one.campaign, settings, outcomes, note="; ".join(notes), again=number is None)
     return _with_outlook(row, one.now)
 
@@ -190,10 +207,10 @@ def _field(name: str, place: CellPlace, label: str, typed: Typed, there: str = "
 
 def _own_fields(campaign: Campaign, typed: Typed) -> list[FieldShown]:
     """The fields of an experiment of one's own."""
-    fields = []
-    for i, p in enumerate(campaign.file.parameters):
+    fields, present = [], cell_text(campaign.batches.cell) and f"{campaign.batches.cell} if it is left empty"
+    for i, p in enumerate(settable(campaign)):
         if p.kind is not Kind.FIXED:
-            more: dict[str, Any] = {"choices": p.choices} if p.is_text else {"hint": p.span}
+            more: dict[str, Any] = {"choices": p.choices} if p.choices else {"hint": p.span or present}
             fields.append(_field(f"p{i}", (OWN_ROW, p.name), p.label, typed, **more))
     for i, column in enumerate(campaign.file.measured_columns):
         fields.append(_field(f"m{i}", (OWN_ROW, column), column, typed, hint="if there is one"))
@@ -206,7 +223,7 @@ def _typed_in(campaign: Campaign, form: FormData) -> Typed:
     Fields are called r3.0 (the first result of row 3), s3.0 (its first setting), p0 and m0 (those of one's own); o3.0
     and os3.0 are what stood there, and 'right' and 'meant' are answers: the field, and the number that is meant.
     """
-    results, settings = campaign.file.measured_columns, [p.name for p in campaign.file.parameters]
+    results, settings = campaign.file.measured_columns, [p.name for p in settable(campaign)]
     cells: dict[CellPlace, str] = {}
     before: dict[CellPlace, str] = {}
     edit, places, right = set(), {}, set()
@@ -249,6 +266,8 @@ def _page(
     content = {
         "title": "Experiments",
         "file": campaign.file,
+        "settable": settable(campaign),
+        "batches": campaign.batches_in_words,
         "seen": now.seen,
         "key": now.contents.key[:12],
         "pending": [row for row in rows if row.state == State.PENDING],
@@ -366,6 +385,8 @@ def _changed(request: Request, typed: Typed, change: Callable[[], Step | str | N
             step = change()
     except UnlistedSettingsError as error:
         return _page(request, replace(typed, unlisted=error), f"Nothing was {done} yet: is a setting right?", 422)
+    except NoBatchError as error:
+        return _page(request, typed, f"Nothing was {done}: {error}", 422)
     except UnusableCellsError as error:
         n = len(error.cells)
         told = f"Nothing was {done}: {n} cell{' needs' if n == 1 else 's need'} another look."

@@ -61,6 +61,7 @@ def _past(request: Request) -> Response:
     if isinstance(judged, DeskWork):
         return waiting(request, judged, "Past campaigns")
     content = {"title": "Past campaigns", "file": now.campaign.file, "outcomes": _outcomes(judged)}
+    content["batches"] = now.campaign.batches_in_words
     return render(request, "past.html", content)
 
 
@@ -70,7 +71,7 @@ def _outcomes(judged: Judged) -> list[dict[str, Any]]:
         told = own.explanation
         believed = [(told.meanings[name], percent(share)) for name, share in told.candidates.items()] if told else []
         n = told.n_observations if told else 0
-        found.append({"name": own.outcome, "rows": past_rows(own), "believed": believed, "n": n})
+        found.append({"name": own.outcome, "rows": past_rows(own), "believed": believed, "n": n, "shifts": own.shifts})
     return found
 
 

@@ -14,6 +14,7 @@ from headstart.campaign.suggestions import RowOutlook
 from headstart.data.outcomes import Goal, Standing
 from headstart.sources.files.names import split_unit
 from headstart.sources.files.tables import FileLayout, write_rows
+from headstart.sources.parameters import Kind, Parameter
 
 # Letters of all settings beside each other, above which they stand in one cell, so that no table is wider than a screen
 _MOST_LETTERS = 56
@@ -70,11 +71,25 @@ class Bars:
         return text, Bar(share(expected.low), share(expected.median), share(expected.high), marked)
 
 
+def settable(campaign: Campaign) -> list[Parameter]:
+    """What a row has besides results: the batch, as a text, where the table has a column for it, and the settings."""
+    batch = campaign.file.batch
+    own = [Parameter(batch, Kind.CATEGORY)] if batch and batch in campaign.table.columns else []
+    return [*own, *campaign.file.parameters]
+
+
+def values_of(campaign: Campaign, e: Experiment) -> dict[str, Any]:
+    """The settings of an experiment, and its batch as the file writes it, in an empty cell's place that above it."""
+    at, batch = campaign.table.numbers.index(e.number), campaign.file.batch
+    cells = campaign.table.cells(batch)[: at + 1] if batch in campaign.table.columns else []
+    return {batch: next(filter(None, reversed(cells)), ""), **e.values}
+
+
 def fits(campaign: Campaign) -> bool:
     """Whether there is room for a column for every setting."""
-    letters = 0
-    for p in campaign.file.parameters:
-        words = [*p.label.split(), *p.choices, *(cell(e.values[p.name]) for e in campaign.experiments)]
+    letters, rows = 0, [values_of(campaign, e) for e in campaign.experiments]
+    for p in settable(campaign):
+        words = [*p.label.split(), *p.choices, *(cell(row[p.name]) for row in rows)]
         letters += max(map(len, words)) + _LETTERS_BETWEEN
     return letters <= _MOST_LETTERS
 
@@ -95,24 +110,25 @@ def standing_in_words(campaign: Campaign, experiment: Experiment) -> str:
 
 
 def table_text(campaign: Campaign, outlooks: Mapping[int, RowOutlook]) -> bytes:
-    """All experiments as CSV: row, state, settings, results and their errors, and what is expected of open rows.
+    """All experiments as CSV: row, state, batch, settings, results and their errors, and what is expected of open rows.
 
     A decimal comma goes with semicolons, as in the campaign's own file.
     """
     file, mark = campaign.file, campaign.table.layout.mark or campaign.mark
-    names = [p.name for p in file.parameters]
+    names = [p.name for p in settable(campaign)]
     expected = [f"expected {c.name}{end}" for c in file.results for end in ("", " from", " to")]
     limits = ["limits hold"] if file.limits else []
     lines: list[list[Any]] = [["row", "state", *names, *file.measured_columns, *expected, *limits]]
     for e in campaign.experiments:
         results = {**e.results, **{c.error: e.errors[c.name] for c in file.results if c.error and c.name in e.errors}}
-        line: list[Any] = [e.number, e.state.value, *(e.values[name] for name in names)]
+        own = values_of(campaign, e)
+        line: list[Any] = [e.number, e.state.value, *(own[name] for name in names)]
         line += [results.get(name, "") for name in file.measured_columns]
         outlook = outlooks.get(e.number)
         for column in file.results:
             known = outlook is not None and column.name not in e.results
-            own = outlook.expected[column.name] if outlook is not None and known else ()
-            line += [float(f"{x:.6g}") if not math.isnan(x) else "" for x in own] or [""] * 3
+            expects = outlook.expected[column.name] if outlook is not None and known else ()
+            line += [float(f"{x:.6g}") if not math.isnan(x) else "" for x in expects] or [""] * 3
         line += ([round(outlook.within, 4)] if outlook is not None else [""]) if limits else []
         lines.append(line)
     layout = FileLayout(";" if mark == "," else ",", mark, newline="\r\n")
