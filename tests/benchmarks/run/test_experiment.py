@@ -20,6 +20,7 @@ from benchmarks.run.experiment import (
     BenchExperiment,
     LockstepUnit,
     ProblemSpec,
+    device_of,
     execute,
     lockstep_on,
 )
@@ -285,7 +286,7 @@ def test_a_unit_that_does_not_fit_into_the_gpu_runs_in_halves(
         return [Run("p", method, seed, {}, "", [], [], [], [], [], [], 0.0) for seed in seeds]
 
     monkeypatch.setattr("benchmarks.run.experiment.run_batch", full)
-    unit = LockstepUnit(ProblemSpec(family="branin"), "gpbo", (0, 1, 2, 3, 4), 3, Settings())
+    unit = LockstepUnit(ProblemSpec(family="branin", points=300), "hgp", (0, 1, 2, 3, 4), 3, Settings())
     fits = 2
     assert [run.seed for run in unit.run("cuda")] == [0, 1, 2, 3, 4]
     assert tried == [(0, 1, 2, 3, 4), (0, 1), (2, 3, 4), (2,), (3, 4)]
@@ -293,6 +294,17 @@ def test_a_unit_that_does_not_fit_into_the_gpu_runs_in_halves(
     fits = 0
     with pytest.raises(torch.OutOfMemoryError):
         unit.run("cuda")
+
+
+def test_on_a_gpu_are_run_joint_models_of_many_rows() -> None:
+    """All else goes to the processor, in smaller lockstep; without a GPU everything does."""
+    large, small = (ProblemSpec(family="hartmann6", points=points) for points in (300, 299))
+    several = ProblemSpec(family="hartmann6", sources=3, points=100)
+    assert device_of(large, "hgp", "cuda:1") == device_of(several, "wsgp", "cuda:1") == "cuda:1"
+    for problem, name, device in ((small, "hgp", "cuda"), (large, "shgp", "cuda"), (large, "hgp", "cpu")):
+        assert device_of(problem, name, device) == "cpu"
+    experiment = BenchExperiment("e", (large,), ("hgp", "shgp"), runs=50)
+    assert [(u.method, len(u.seeds)) for u in experiment.units(device="cuda")] == [("hgp", 50), *[("shgp", 25)] * 2]
 
 
 def test_a_gpu_takes_all_runs_of_a_cell_at_once() -> None:
