@@ -7,7 +7,8 @@ import io
 import json
 import re
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -191,9 +192,17 @@ def test_a_finger_reads_and_moves_slices_and_contours(browser: Chrome, served: S
         points = [{"x": x, "y": y} for x, y in places]
         browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
-    def tap(x: float, y: float) -> None:
-        touch("touchStart", (x, y))
-        touch("touchEnd")
+    def tap(what: str, across: float, up: float, arrived: Callable[[], bool]) -> None:
+        """Again where nothing came of it, as a person does: a browser takes a tap soon after a drag for its end."""
+
+        def once() -> bool:
+            if not arrived():
+                touch("touchStart", place_in(element(browser, what), across, up))
+                touch("touchEnd")
+                time.sleep(2)
+            return arrived()
+
+        until(once)
 
     def place_in(picture: WebElement, across: float, up: float) -> tuple[float, float]:
         browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", picture)
@@ -219,13 +228,12 @@ def test_a_finger_reads_and_moves_slices_and_contours(browser: Chrome, served: S
         assert browser.execute_script("return arguments[0].getBoundingClientRect().top", readout) >= 0
         touch("touchEnd")
         until(lambda: readout.text == before)  # what is below the readout stands where it stood
-        tap(*place_in(picture, 0.8, 0.5))
-        until(lambda: float(str(element(browser, "#v0").get_attribute("value"))) == pytest.approx(0.8, abs=0.06))
+        slices = "#slices img.slices"
+        tap(slices, 0.8, 0.5, lambda: float(str(element(browser, "#v0").get_attribute("value"))) > 0.7)
+        assert float(str(element(browser, "#v0").get_attribute("value"))) == pytest.approx(0.8, abs=0.06)
         loaded = "return [...document.querySelectorAll('img.slices')].every((i) => i.complete && i.naturalWidth > 0)"
         until(lambda: browser.execute_script(loaded))
-        contour = element(browser, "[data-contour] img.slices")
-        tap(*place_in(contour, 0.3, 0.1))
-        until(lambda: browser.current_url.endswith("#two"))
+        tap("[data-contour] img.slices", 0.3, 0.1, lambda: browser.current_url.endswith("#two"))
         assert float(str(element(browser, "#v0").get_attribute("value"))) == pytest.approx(0.3, abs=0.06)
         assert element(browser, "#v1").get_attribute("value") == "u"
     finally:
