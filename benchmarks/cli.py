@@ -49,13 +49,15 @@ Quick = Annotated[bool, typer.Option("--quick", help="Small sizes, to see that i
 
 
 def _report(
-    sheets: Sequence[Sheet], out: Path | None, *, name: str, heading: str, series: Iterable[Series] = ()
+    sheets: Sequence[Sheet], out: Path | None, *stores: Path, name: str, heading: str, series: Iterable[Series] = ()
 ) -> None:
-    """Print the sheets; with a folder, write them as Markdown and the runs behind them as a table."""
+    """Print the sheets; with a folder, write them as Markdown, how the stores' runs were made, and their regrets."""
+    from benchmarks.read.report import origin_sheet
     from benchmarks.read.sheet import write_series, write_sheets
 
     print_sheets(sheets)
     if out is not None:
+        sheets = [*sheets, origin_sheet(stores)]
         typer.echo(f"Written: {write_sheets(sheets, out, name=name, heading=heading)}")
         if every := list(series):
             typer.echo(f"Written: {write_series(every, out)}")
@@ -118,7 +120,7 @@ def table(folder: ResultsFolder, methods: Methods = None, at: Marks = None, out:
         say(results.remarks)
         results = results.only(names(methods)) if methods else results
         sheets = analysis.table(results, analysis.require_marks(at))
-        _report(sheets, out, name="table", heading="Regret", series=analysis.series(results))
+        _report(sheets, out, folder, name="table", heading="Regret", series=analysis.series(results))
 
 
 @app.command()
@@ -141,7 +143,7 @@ def compare(
         reference = baseline.lower()
         results = results.only((reference, *names(methods))) if methods else results
         sheets = report.compare(results, reference, at=analysis.require_marks(at), level=level)
-        _report(sheets, out, name="compare", heading=f"Against {reference}", series=analysis.series(results))
+        _report(sheets, out, folder, name="compare", heading=f"Against {reference}", series=analysis.series(results))
         for path in figures.draw_profiles(results, out) if out is not None else ():
             typer.echo(f"Picture: {path}")
 
@@ -181,7 +183,7 @@ def safety(
         sheets = sheets_of(results)
         if not sheets:
             raise InputError("There are no runs of auto and gpbo to compare.")
-        _report(sheets, out, name="tables", heading="Safety", series=series(results))
+        _report(sheets, out, *folders, name="tables", heading="Safety", series=series(results))
 
 
 @app.command()
@@ -199,7 +201,7 @@ def calibration(
         found, remarks = found_by.load_forecasts(folder, names(methods))
         say(remarks)
         sheets = found_by.sheets(found, by_problem=by_problem)
-        _report(sheets, out, name="calibration", heading="Calibration")
+        _report(sheets, out, folder, name="calibration", heading="Calibration")
         if plot is not None:
             from benchmarks.read.figures import draw_calibration
 
@@ -234,7 +236,7 @@ def outcomes(
         _work("outcomes", [] if report_only else units, kept, jobs=jobs, minutes=minutes)
         found = report.outcome_results([run for run in kept.read().runs if run.problem in on], steps=steps)
         sheets, heading = report.outcome_sheets(found), "Several outcomes, limits and rules"
-        _report(sheets, out, name="outcomes", heading=heading, series=series(found))
+        _report(sheets, out, store, name="outcomes", heading=heading, series=series(found))
 
 
 @app.command()
@@ -267,7 +269,7 @@ def tuning(
         runs = [run for run in kept.read().runs if run.problem in on]
         found = report.tuning_results(runs, trials=trials)
         sheets = report.tuning_sheets(found)
-        _report(sheets, out, name="tuning", heading="Tuning with a past", series=series(found.results))
+        _report(sheets, out, store, name="tuning", heading="Tuning with a past", series=series(found.results))
 
 
 @app.command()
@@ -288,10 +290,9 @@ def verdicts(
 
         _require(seeds=seeds)
         on, kept = names(problems) or (*CHOOSING, *CHECKING), Store(store)
-        units = () if report_only else verdict_units(on, seeds)
-        _work("verdicts", units, kept, jobs=jobs, minutes=minutes)
-        sheet = verdict_sheet([run for run in kept.read().runs if run.problem in on])
-        _report([sheet], out, name="verdicts", heading="Verdicts on sources")
+        _work("verdicts", () if report_only else verdict_units(on, seeds), kept, jobs=jobs, minutes=minutes)
+        sheets = [verdict_sheet([run for run in kept.read().runs if run.problem in on])]
+        _report(sheets, out, store, name="verdicts", heading="Verdicts on sources")
 
 
 @app.command()
@@ -331,7 +332,7 @@ def batches(
         _work("batches", [] if report_only else units, kept, jobs=jobs, minutes=minutes)
         found = BatchRuns.of([run for run in kept.read().runs if run.problem in on], steps=steps)
         sheets = batch_sheets(found)
-        _report(sheets, out, name="batches", heading="Batches", series=batch_series(found))
+        _report(sheets, out, store, name="batches", heading="Batches", series=batch_series(found))
 
 
 def _number(text: str) -> float:
@@ -398,7 +399,7 @@ def time(
                     units, sheets_of = gpu_timings(cells, device), partial(gpu_sheets, cells, jobs)
         wanted = [unit for unit in units if only in unit.what]
         _work(f"time {part}", wanted, kept, jobs=jobs, minutes=minutes, device=device)
-        _report(sheets_of(measured(kept)), out, name=part, heading="Timings")
+        _report(sheets_of(measured(kept)), out, kept.folder, name=part, heading="Timings")
 
 
 @app.command()
@@ -422,7 +423,7 @@ def sensitivity(
                 units = study.units_of(seed, wanted, study.development_specs(), kept.read().runs, steps)
                 _work(f"sensitivity, seed {seed}", units, kept, jobs=jobs, minutes=left)
         sheet = study.sensitivity_sheet(wanted, kept.read().runs)
-        _report([sheet], folder, name="table", heading="Numbers halved and doubled")
+        _report([sheet], folder, folder, name="table", heading="Numbers halved and doubled")
 
 
 @app.command()
@@ -439,8 +440,7 @@ def robustness(
             n += 1
             typer.echo(failure)
         typer.echo(f"{n} failures in {problems} problems")
-        if n:
-            raise typer.Exit(1)
+        raise typer.Exit(n > 0)
 
 
 @app.command()

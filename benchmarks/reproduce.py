@@ -24,7 +24,7 @@ from pathlib import Path
 from benchmarks.queue import Failure, Unit, work_off
 from benchmarks.read import analysis
 from benchmarks.read.analysis import Results
-from benchmarks.read.report import compare, seconds_sheet, speed_sheets
+from benchmarks.read.report import compare, origin_sheet, seconds_sheet, speed_sheets
 from benchmarks.read.sheet import Sheet, write_series, write_sheets
 from benchmarks.read.styles import is_table
 from benchmarks.run.experiment import execute
@@ -122,6 +122,7 @@ def reproduce(name: str, out: Path, *, store: Path | None = None, work: HowToRun
     timings = _timings(Store(runs.folder / "timing"), work) if name == "fig3" else ()
     files = _figures(name, results, folder, problems, timings)
     sheets = [*(complexity.complexity_sheets(timings) if timings else ()), *_sheets(name, results)]
+    sheets.append(origin_sheet([runs.folder]))
     files.append(write_sheets(sheets, folder, name="tables", heading=EXPERIMENTS[name]))
     files.append(write_series(analysis.series(results), folder))
     shown = tuple(sheet for sheet in sheets if sheet.name in _SHOWN or name == "runtime")

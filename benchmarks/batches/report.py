@@ -203,13 +203,13 @@ def _range_sheet(found: BatchRuns, cells: Sequence[tuple[str, str, float]]) -> S
         name="ranges",
         title="Results within their 95 % ranges, in %",
         columns=(
-            *("model", "what drifts", "shifts", "all: named", "ignored", "not the first of a batch: named", "ignored"),
-            *("the first of a batch: named", "ignored", "width: named", "ignored"),
+            *("model", "what drifts", "shifts", "all: named", "all: ignored", "not first: named", "not first: ignored"),
+            *("first: named", "first: ignored", "width: named", "width: ignored"),
         ),
         rows=tuple(rows),
-        note="The range that was stated before the result came. The first result of a campaign is none of those that "
-        "begin a batch. Widths are medians in standard deviations of the noise. In brackets Wilson's 95 % interval, "
-        "as if all results were independent.",
+        note="The range that was stated before the result came; first: of the results that began another batch. "
+        "Widths are medians in standard deviations of the noise. In brackets Wilson's 95 % interval, as if all results "
+        "were independent.",
     )
 
 
@@ -234,8 +234,8 @@ def _size_sheet(found: BatchRuns, cells: Sequence[tuple[str, str, float]]) -> Sh
         name="sizes",
         title="The size of shifts that is told, in standard deviations of the noise",
         columns=(
-            *("model", "what drifts", "put in", "target", "runs", "in its range, %", "controls, %", "sources"),
-            "in its range, %",
+            *("model", "what drifts", "put in", "target", "runs", "target in its range, %", "controls, %", "sources"),
+            "sources in their ranges, %",
         ),
         rows=tuple(rows),
         note="Medians over runs after the last result, in brackets the middle half. The 95 % range is what explain "

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 from scipy import stats
@@ -23,8 +25,10 @@ from benchmarks.read.relation import relation_sheets
 from benchmarks.read.sheet import Cellular, Sheet, compact
 from benchmarks.read.styles import CONTROL, style
 from benchmarks.read.targets import target_sheets
+from benchmarks.store import Store
 from headstart.errors import InputError, NotComparableError
 
+_ORIGIN = ("commit", "device", "hardware", "python", "torch", "botorch", "scipy", "numba")
 _SMALLEST = 1e-4  # share of a problem's largest mean regret: a smaller regret counts as that
 
 
@@ -228,6 +232,14 @@ def overall_sheet(results: Results, baseline: str, at: Sequence[int] | None = No
             "evaluations; lower is better.",
         ),
     )
+
+
+def origin_sheet(stores: Iterable[Path]) -> Sheet:
+    """With which commit, versions and hardware the runs of some stores were made, and how many of them."""
+    runs = (run for folder in stores for run in Store(folder).read().runs)
+    counted = Counter(tuple(str(run.provenance.get(name, "")) for name in _ORIGIN) for run in runs)
+    rows: tuple[tuple[Cellular, ...], ...] = tuple((*which, n) for which, n in sorted(counted.items()))
+    return Sheet(name="origin", title="Made with", columns=(*_ORIGIN, "runs"), rows=rows)
 
 
 def seconds_sheet(results: Results) -> Sheet:

@@ -31,7 +31,8 @@ from benchmarks.batches.report import (
 from benchmarks.batches.runs import METHODS, BatchUnit, batch_problems, batch_units, shift_size
 from benchmarks.cli import app
 from benchmarks.problems.problem import stream
-from benchmarks.store import Run, Store
+from benchmarks.read.sheet import read_sheets
+from benchmarks.store import Run, Store, provenance
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError
 from headstart.models.batch_shifts import shifts_of_posterior
@@ -366,6 +367,8 @@ def test_a_quick_bench_from_the_command_line(tmp_path: Path, monkeypatch: pytest
     assert result.exit_code == 0, result.output
     assert "Without the tables direct_arylation, oer_catalysts, laser_graphene" in result.stderr
     text = (tmp_path / "tables" / "batches.md").read_text()
+    commit, python, runs = (read_sheets(tmp_path / "tables" / "batches.md")[-1].rows[0][i] for i in (0, 3, -1))
+    assert (commit, python, runs) == (provenance()["commit"], provenance()["python"], "4")
     for heading in (
         "Regret over that",
         "Results within their 95 % ranges",
