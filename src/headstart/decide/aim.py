@@ -57,7 +57,7 @@ from headstart.decide.value import AimValue, Limits
 from headstart.errors import InputError
 from headstart.gp.fit import generator_from
 from headstart.gp.threads import single_thread
-from headstart.models.mixture import Predictor, components, in_batch_of
+from headstart.models.mixture import Predictor, in_batch_of_best
 from headstart.models.outcomes import OutcomePosteriors
 from headstart.models.posterior import TransferPosterior
 from headstart.tuning import AUTO_TUNING, PLAIN_TUNING
@@ -352,10 +352,7 @@ def _compared(posterior: TransferPosterior) -> Predictor:
     which is part of both, makes neither of them uncertain.
     """
     predictor: Predictor = posterior.predictor
-    if posterior.has_shifts:
-        fitted = torch.stack([one.fitted_values * (1.0 if w is None else w) for one, w in components(predictor)])
-        predictor = in_batch_of(predictor, int(fitted.sum(0).argmin()))
-    return predictor
+    return in_batch_of_best(predictor, PLAIN_TUNING.member_min_weight) if posterior.has_shifts else predictor
 
 
 def _reach(posterior: TransferPosterior, n_awaited: int) -> float | None:

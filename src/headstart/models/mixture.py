@@ -119,14 +119,19 @@ def components(predictor: Any) -> list[tuple[Any, Float[Tensor, "*b"] | None]]:
     return found
 
 
-def in_batch_of(predictor: Any, row: int) -> Any:
-    """The predictor of a single problem with the batch of a row as the present one (``Layer.in_batch_of``).
+def in_batch_of_best(predictor: Any, least: float) -> Any:
+    """The predictor of a single problem with the batch of its best result as the present one (``Layer.in_batch_of``).
 
-    Members of a mixture without weight stay as they are.
+    Members of a mixture whose weight is no more than ``least`` are not asked, and stay as they are.
     """
-    if isinstance(predictor, Layer):
-        return predictor.in_batch_of(row)
-    if isinstance(predictor, Mixture):
-        pairs = zip(predictor.weights.tolist(), predictor.members, strict=True)
-        return replace(predictor, members=tuple(in_batch_of(m, row) if w else m for w, m in pairs))
-    return predictor
+    parts = [(one, 1.0 if weight is None else float(weight)) for one, weight in components(predictor)]
+    counts = [(one, weight) for one, weight in parts if weight > least]
+    best = int(torch.stack([one.fitted_values * weight for one, weight in counts]).sum(0).argmin())
+    moved = {id(one): one.in_batch_of(best) for one, _ in counts}
+
+    def changed(part: Any) -> Any:
+        if isinstance(part, Mixture):
+            return replace(part, members=tuple(map(changed, part.members)))
+        return moved.get(id(part), part)
+
+    return changed(predictor)
