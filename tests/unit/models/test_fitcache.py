@@ -61,7 +61,7 @@ FITTING = (
     "models/star/weights.py",
     "models/auto/likeness.py",
 )
-FINGERPRINT = "4:ab1becb0bfc7339b"
+FINGERPRINT = "4:16fb02049487fc50"
 
 
 def fingerprint() -> str:
