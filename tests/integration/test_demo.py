@@ -128,3 +128,12 @@ def test_the_version_is_printed() -> None:
     """``headstart --version``."""
     result = CliRunner().invoke(app, ["--version"])
     assert (result.exit_code, result.stdout) == (0, f"headstart {headstart.__version__}\n")
+
+
+def test_without_a_command_the_commands_are_shown() -> None:
+    """And the exit code says that nothing was done."""
+    result = CliRunner().invoke(app, [])
+    assert result.exit_code == 2
+    assert result.stdout.lstrip().startswith("Usage: ")
+    assert " suggest " in result.stdout
+    assert result.stderr == ""
