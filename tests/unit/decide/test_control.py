@@ -23,9 +23,11 @@ from headstart.decide.aim import Aim
 from headstart.decide.control import control_for, is_control, knowledge, may_begin_with_control
 from headstart.decide.domain import Cube
 from headstart.errors import NoPointLeftError
+from headstart.gp.fit import generator_from
 from headstart.gp.hyperparameters import OFFSET_VAR
 from headstart.gp.kernels import Kernel
 from headstart.models.chain.layer import Layer
+from headstart.models.mixture import Mixture, in_batch_of_best
 
 X = points(12, seed=3)
 Y = torch.sin(5 * X).sum(-1)
@@ -86,6 +88,26 @@ def test_the_level_alone_is_worth_nothing() -> None:
     alone, new = worth_of(posterior, X[:1]), worth_of(posterior, points(1, seed=21))
     assert 0 <= alone < 1e-3
     assert alone <= new < 1e-2  # nor does a single new point, of which only its own batch knows the level
+
+
+def test_improvement_is_on_the_best_result_in_its_own_batch() -> None:
+    """Whichever batch is the present one, and whatever a member without weight says, which is not asked."""
+    unknown = known_process(4.0)
+    best = float(BATCH[unknown.predict(X)[0].argmin()])
+    there, at = known_process(4.0, present=best), points(20, seed=5)
+    found, expected = (Aim.of(one).value(at, X[:0], generator_from(0))(at) for one in (unknown, there))
+    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-8)
+    assert not torch.allclose(unknown.predict(at)[1], there.predict(at)[1])
+    layer = unknown.predictor
+    assert isinstance(layer, Layer)
+    other = layer.with_observations(Dataset(X, -Y, batch=BATCH, present=9.0))
+    mixture = Mixture((other, Mixture((layer,), tensor([1.0]))), tensor([0.0, 1.0]))
+    left, inner = in_batch_of_best(mixture, 0.0).members
+    (moved,) = inner.members
+    assert left is other
+    row = int(unknown.predict(X)[0].argmin())
+    torch.testing.assert_close(moved.z, layer.in_batch_of(row).z)
+    assert not torch.allclose(moved.z, layer.z)
 
 
 # Points that are alike and unlike all that were run: their results say little of each other, and nothing of the level
