@@ -6,11 +6,11 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
-from typing import Any
 
 import torch
 
 from benchmarks.methods.method import Settings
+from benchmarks.methods.model_method import ModelMethod
 from benchmarks.methods.registry import method
 from benchmarks.problems.adversarial import Scenario, SpoiltProblem
 from benchmarks.problems.problem import Problem
@@ -21,12 +21,12 @@ from benchmarks.run.runner import run_batch
 from benchmarks.store import Run, RunKey, Store, settings_key
 from headstart.errors import InputError
 from headstart.models.device import ComputeDevice
+from headstart.models.joint.joint import Joint
 
 logger = logging.getLogger(__name__)
 
 # How many runs go in lockstep: a processor gains nothing by more, a GPU has room for all runs of a cell
 _ON_CPU, _ON_GPU = 25, 200
-_JOINT = ("hgp", "wsgp", "mtkgp", "mtgp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +150,9 @@ def device_of(problem: ProblemSpec, name: str, device: str) -> str:
     All else is bookkeeping between small matrices, in which a core of the processor is faster: 50 runs of SHGP on
     Branin take 7 s of one, and 30 s of an H200 that eight processes share.
     """
-    large = name in _JOINT and _source_rows(problem) >= ComputeDevice("cuda").fit_rows
-    return device if large or device == "cpu" else "cpu"
+    known = method(name)
+    joint = isinstance(known, ModelMethod) and isinstance(known.model, Joint)
+    return device if joint and _source_rows(problem) >= ComputeDevice("cuda").fit_rows else "cpu"
 
 
 def lockstep_on(device: str) -> int:
@@ -184,5 +185,6 @@ def execute(
                 f"{store.folder} has runs of {problem.name}, but on other data. Take another folder for the results."
             )
     units = [unit for experiment in experiments for unit in experiment.units(chunk, device)]
-    how: dict[str, Any] = {"device": device, "jobs": jobs, "engine": engine, "seconds": seconds}
-    return work_off(units, store, on_start=on_start, on_unit=on_unit, **how)
+    return work_off(
+        units, store, device=device, jobs=jobs, engine=engine, seconds=seconds, on_start=on_start, on_unit=on_unit
+    )
