@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -359,7 +358,7 @@ def _require(**counts: int) -> None:
 
 @app.command()
 def time(
-    part: Annotated[Literal["fits", "sampler", "scale", "gpu"], typer.Argument(help="What is timed.")],
+    part: Annotated[Literal["fits", "sampler", "scale"], typer.Argument(help="What is timed.")],
     only: Annotated[str, typer.Option(help="Only what has this word in its name.")] = "",
     quick: Quick = False,
     jobs: Jobs = 1,
@@ -369,13 +368,10 @@ def time(
 ) -> None:
     """Seconds and memory, side by side with BoTorch and Optuna. What was measured with this commit is kept."""
     with errors_in_one_line():
-        from benchmarks.queue import require_device
         from benchmarks.store import Store
         from benchmarks.timing.measurement import measured, timing_sheets
 
         kept = Store(store or Path("out") / f"time-{part}{'-quick' * quick}")
-        device = "cuda" if part == "gpu" else "cpu"
-        require_device(device)
         units: Iterable[Timing]
         sheets_of: Callable[[Sequence[Run]], Sequence[Sheet]] = timing_sheets
         with _needing_extras("The timings"):
@@ -392,13 +388,8 @@ def time(
                     from benchmarks.timing.scale import scale_sheets, scale_timings
 
                     units, sheets_of = scale_timings(quick=quick), scale_sheets
-                case "gpu":
-                    from benchmarks.timing.gpu import all_cells, gpu_sheets, gpu_timings
-
-                    cells = all_cells(device, ("fig2",) if quick else ())
-                    units, sheets_of = gpu_timings(cells, device), partial(gpu_sheets, cells, jobs)
         wanted = [unit for unit in units if only in unit.what]
-        _work(f"time {part}", wanted, kept, jobs=jobs, minutes=minutes, device=device)
+        _work(f"time {part}", wanted, kept, jobs=jobs, minutes=minutes)
         _report(sheets_of(measured(kept)), out, kept.folder, name=part, heading="Timings")
 
 

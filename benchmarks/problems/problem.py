@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float
@@ -62,21 +62,6 @@ class Instance:
     def d(self) -> int:
         """How many inputs."""
         return self.sources[0].d
-
-    def to(self, device: str) -> Instance:
-        """The same problems on that device; what the sources say about their columns goes with them."""
-        if device == "cpu":
-            return self
-        rows = self.candidates
-        return replace(
-            self,
-            sources=tuple(s.with_data(s.X.to(device), s.y.to(device)) for s in self.sources),
-            minimum=self.minimum.to(device),
-            scale=self.scale.to(device),
-            noise=self.noise.to(device),
-            candidates=rows
-            and replace(rows, X=rows.X.to(device), values=rows.values.to(device), real=rows.real.to(device)),
-        )
 
 
 class Problem(ABC):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from benchmarks.read.relation import relation_sheets
 from benchmarks.read.sheet import Cellular, Sheet, compact
 from benchmarks.read.styles import CONTROL, style
 from benchmarks.read.targets import target_sheets
-from benchmarks.store import Store
+from benchmarks.store import Run, Store
 from headstart.errors import InputError, NotComparableError
 
 _ORIGIN = ("commit", "device", "hardware", "python", "torch", "botorch", "scipy", "numba")
@@ -236,10 +235,24 @@ def overall_sheet(results: Results, baseline: str, at: Sequence[int] | None = No
 
 def origin_sheet(stores: Iterable[Path]) -> Sheet:
     """With which commit, versions and hardware the runs of some stores were made, and how many of them."""
-    runs = (run for folder in stores for run in Store(folder).read().runs)
-    counted = Counter(tuple(str(run.provenance.get(name, "")) for name in _ORIGIN) for run in runs)
-    rows: tuple[tuple[Cellular, ...], ...] = tuple((*which, n) for which, n in sorted(counted.items()))
-    return Sheet(name="origin", title="Made with", columns=(*_ORIGIN, "runs"), rows=rows)
+    made: dict[tuple[str, ...], list[Run]] = {}
+    for run in (run for folder in stores for run in Store(folder).read().runs):
+        made.setdefault(tuple(str(run.provenance.get(name, "")) for name in _ORIGIN), []).append(run)
+    rows: tuple[tuple[Cellular, ...], ...] = tuple(
+        (*which, len(runs), _hours(runs)) for which, runs in sorted(made.items())
+    )
+    note = "Hours are those in which at least one of the runs was being made."
+    return Sheet(name="origin", title="Made with", columns=(*_ORIGIN, "runs", "hours"), rows=rows, note=note)
+
+
+def _hours(runs: Iterable[Run]) -> Cellular:
+    """Hours of the clock in which runs were made, those of processes side by side counted once; empty if unknown."""
+    spans = {(r.provenance["began"], r.provenance["ended"]) for r in runs if "ended" in r.provenance}
+    until, seconds = 0.0, 0.0
+    for began, ended in sorted(spans):
+        seconds += max(0.0, ended - max(began, until))
+        until = max(until, ended)
+    return seconds / 3600 if spans else ""
 
 
 def seconds_sheet(results: Results) -> Sheet:

@@ -20,13 +20,14 @@ from benchmarks.queue import Failure, Unit, work_off
 from benchmarks.run.runner import run_batch
 from benchmarks.store import Run, RunKey, Store, settings_key
 from headstart.errors import InputError
-from headstart.models.device import ComputeDevice
 from headstart.models.joint.joint import Joint
 
 logger = logging.getLogger(__name__)
 
-# How many runs go in lockstep: a processor gains nothing by more, a GPU has room for all runs of a cell
-_ON_CPU, _ON_GPU = 25, 200
+# How many runs go in lockstep: a processor gains nothing by more, a GPU has room for more matrices
+_ON_CPU, _ON_GPU = 25, 50
+# Fits of joint models are faster on a GPU from so many source rows on: of fifty runs of HGP with 120 by six times
+_GPU_ROWS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +148,11 @@ def _source_rows(problem: ProblemSpec) -> int:
 def device_of(problem: ProblemSpec, name: str, device: str) -> str:
     """Where a problem and a method are run, given a GPU: there if the matrices of a joint model are large.
 
-    All else is bookkeeping between small matrices, in which a core of the processor is faster: 50 runs of SHGP on
-    Branin take 7 s of one, and 30 s of an H200 that eight processes share.
+    All else is bookkeeping between small matrices, in which a core of the processor is faster.
     """
     known = method(name)
     joint = isinstance(known, ModelMethod) and isinstance(known.model, Joint)
-    return device if joint and _source_rows(problem) >= ComputeDevice("cuda").fit_rows else "cpu"
+    return device if joint and _source_rows(problem) >= _GPU_ROWS else "cpu"
 
 
 def lockstep_on(device: str) -> int:
@@ -185,6 +185,9 @@ def execute(
                 f"{store.folder} has runs of {problem.name}, but on other data. Take another folder for the results."
             )
     units = [unit for experiment in experiments for unit in experiment.units(chunk, device)]
+    if device != "cpu":  # the longest first, and those of the GPU are long
+        units.sort(key=lambda unit: _source_rows(unit.problem), reverse=True)
+        units.sort(key=lambda unit: device_of(unit.problem, unit.method, device) == "cpu")
     return work_off(
         units, store, device=device, jobs=jobs, engine=engine, seconds=seconds, on_start=on_start, on_unit=on_unit
     )

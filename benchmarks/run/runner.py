@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from benchmarks.methods.method import Choice, Method, Settings
+from benchmarks.methods.model_method import ModelMethod
 from benchmarks.methods.registry import method
 from benchmarks.problems.problem import Instance, Problem
 from benchmarks.store import Run, provenance, rounded
@@ -32,24 +32,26 @@ def run_batch(
 ) -> list[Run]:
     """``steps`` evaluations of every seed's target, all seeds in lockstep; one record per seed.
 
-    Seconds are CPU seconds of the batch divided by the number of its problems.
+    Seconds are CPU seconds of the batch divided by the number of its problems. A model is fitted on ``device``.
     """
-    with single_thread() if device == "cpu" else nullcontext():
-        chosen = method(method_or_name) if isinstance(method_or_name, str) else method_or_name
+    chosen = method(method_or_name) if isinstance(method_or_name, str) else method_or_name
+    if isinstance(chosen, ModelMethod):
+        chosen = replace(chosen, device=device)
+    with single_thread():
         return _run_batch(problem, chosen, seeds, steps, settings, device)
 
 
 def _run_batch(
     problem: Problem, chosen: Method, seeds: Sequence[int], steps: int, settings: Settings, device: str
 ) -> list[Run]:
-    instance = problem.draw(seeds, steps).to(device)
+    began, instance = time.time(), problem.draw(seeds, steps)
     P, d = len(seeds), instance.d
     begin = time.process_time()
     # random points are those of the family or table: an ablation over its settings meets the same ones
     search = chosen.begin(instance, problem.name.partition("[")[0], seeds, settings)
     learn_seconds = (time.process_time() - begin) / P
     levels = () if instance.space is None else instance.space.categories
-    target = Dataset.empty(d, batch_shape=(P,), device=device, categories=levels)
+    target = Dataset.empty(d, batch_shape=(P,), categories=levels)
     allowed = None if instance.candidates is None else instance.candidates.real.clone()
     values = instance.minimum.new_empty(P, 0)
     seconds: list[tuple[float, float]] = []
@@ -66,7 +68,8 @@ def _run_batch(
     best = values.cummin(-1).values
     regret = (best - instance.minimum.unsqueeze(-1)) / instance.scale.unsqueeze(-1)
     fit_seconds, acquisition_seconds = (rounded(s[i] for s in seconds) for i in (0, 1))
-    origin = provenance(device) | ({} if problem.fingerprint is None else {"data": problem.fingerprint})
+    origin = provenance(device) | {"began": round(began, 1), "ended": round(time.time(), 1)}
+    origin |= {} if problem.fingerprint is None else {"data": problem.fingerprint}
     return [
         Run(
             problem=problem.name,

@@ -199,7 +199,7 @@ def test_a_failing_unit_is_reported_and_the_exit_code_is_1(tmp_path: Path) -> No
         (["run", "fig2", "--quick", "--device", "tpu"], "There is no device 'tpu'."),
         (["run", "fig2", "--quick", "--jobs", "0"], "jobs must be at least 1, but it is 0."),
         (["run", "fig2", "--runs", "0"], "runs and steps must be at least 1, but are 0 and 30."),
-        (["time", "gpu"], "cuda was asked for, but torch finds no CUDA device here."),
+        (["reproduce", "fig2", "--device", "cuda"], "cuda was asked for, but torch finds no CUDA device here."),
         (["outcomes", "--problems", "mixtures"], "There is no problem 'mixtures'. The known ones are lcbench-two"),
         (["tuning", "--trials", "0"], "--trials must be at least 1, but it is 0."),
         (["table", "nowhere"], "nowhere: there are no results, for there is no runs.jsonl in it."),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -41,22 +40,6 @@ def _both(problem: Problem, method: str, steps: int, settings: Settings = FAST) 
     together = run_batch(problem, method, SEEDS, steps=steps, settings=settings)
     alone = [run_batch(problem, method, [seed], steps=steps, settings=settings)[0] for seed in SEEDS]
     return together, alone
-
-
-def test_instances_move_to_a_device_whole() -> None:
-    """What their sources have not recorded and which columns are a category's goes along; cpu:0 is another device."""
-    instance = _table_problem().draw(SEEDS, 2)
-    blind = [Dataset(s.X, s.y, s.name, unseen=(0,), categories=((1, 2),)) for s in instance.sources]
-    here = replace(instance, sources=tuple(blind))
-    there = here.to("cpu:0")
-    assert here.to("cpu") is here
-    assert there is not here
-    assert [(s.name, s.unseen, s.categories) for s in there.sources] == [(s.name, (0,), ((1, 2),)) for s in blind]
-    assert all(torch.equal(a.X, b.X) and torch.equal(a.y, b.y) for a, b in zip(there.sources, blind, strict=True))
-    assert there.candidates is not None
-    assert here.candidates is not None
-    assert torch.equal(there.candidates.X, here.candidates.X)
-    assert (there.labels, there.space) == (here.labels, here.space)
 
 
 @pytest.mark.slow

@@ -7,13 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.methods.method import Settings
 from benchmarks.queue import work_off
-from benchmarks.run.experiment import ProblemSpec
 from benchmarks.store import Run, Store
 from benchmarks.timing.complexity import STATED, measure_steps, step_timings, timings_of
 from benchmarks.timing.fits import compiled_evidence, plain_fit, shgp_fit
-from benchmarks.timing.gpu import GpuCell, gpu_sheets, measure_cell
 from benchmarks.timing.measurement import Figures, Timing, measured, timing_sheets
 from benchmarks.timing.sampler import learning, suggestions
 from benchmarks.timing.scale import in_a_process, measures_of, scale_sheets
@@ -81,20 +78,3 @@ def test_suggestions_and_learning_are_timed() -> None:
     assert set(found) == routes
     assert all(figures["s"] > 0 for figures in found.values())
     assert set(learning(2, 8)) == {"nothing cached", "all sources cached", "all but one cached", "explain()"}
-
-
-def test_cells_that_were_not_measured_cost_what_larger_ones_do() -> None:
-    """A cell of 12 points is measured, one of 10 is taken to be like it, and another method is unknown."""
-    quick, spec = Settings(restarts=1, max_iterations=5), ProblemSpec(family="branin", points=12)
-    cell = GpuCell("fig2", "branin", spec, "random", 4, quick, 50, 12, 2)
-    figures = measure_cell(cell, "cpu")["random"]
-    assert figures["together"] == 2
-    runs = [Run(cell.what, "random", 0, {}, traces={"learn": [1.0], "step": [2.0], "together": [2.0]})]
-    smaller = GpuCell("fig2", "smaller", spec, "random", 4, quick, 50, 10, 2)
-    unknown = GpuCell("fig2", "branin", spec, "shgp", 4, quick, 50, 12, 2)
-    (sheet,) = gpu_sheets([cell, smaller, unknown], 1, runs)
-    ((name, n, hours, speed, of),) = sheet.rows
-    assert (name, n, of) == ("fig2", 100, "1 of 3")
-    assert hours == pytest.approx(100 * 4.5 / 3600)
-    assert speed == pytest.approx(1 / 4.5)
-    assert "1 cells are not counted" in sheet.note
