@@ -79,7 +79,7 @@ def _work(what: str, units: Iterable[Unit], store: Store, *, jobs: int, minutes:
 
 @app.command()
 def run(
-    preset: Annotated[str, typer.Argument(help="fig2, fig3, fig4, one-dim, tables, head-start, adversarial …")],
+    preset: Annotated[str, typer.Argument(help="fig2, fig3, fig4, one-dim, compare, adversarial …")],
     methods: Methods = None,
     runs: Annotated[int | None, typer.Option(help="Random seeds per method.", show_default="the preset's")] = None,
     evaluations: Annotated[
@@ -90,7 +90,7 @@ def run(
     jobs: Jobs = 1,
     engine: Engine = "process",
     chunk: Annotated[
-        int | None, typer.Option(help="Seeds of a unit, which run in lockstep.", show_default="25; on a GPU 200")
+        int | None, typer.Option(help="Seeds of a unit, which run in lockstep.", show_default="25; on a GPU 50")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the results.", show_default="out/PRESET")] = None,
 ) -> None:
@@ -167,7 +167,7 @@ def plot(
 
 @app.command()
 def safety(
-    folders: Annotated[list[Path], typer.Argument(help="Folders with runs of adversarial, head-start and tables.")],
+    folders: Annotated[list[Path], typer.Argument(help="Folders with runs of adversarial and compare.")],
     out: OutFolder = None,
 ) -> None:
     """Does AUTO do no harm where sources mislead, and how much of the head start does it keep where they help?"""

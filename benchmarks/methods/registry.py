@@ -95,7 +95,7 @@ METHODS: dict[str, Method] = {
     "gc3p": CopulaMethod(),
     "random": RandomSearch(),
     "gpbo-again": Again("gpbo-again", FAMILY["GPBO"]),
-    **{name: Rival(name) for name in ("gpbo-0.1", "optuna-gp", "optuna-tpe", "botorch", "best-past", *TRANSFER_RIVALS)},
+    **{name: Rival(name) for name in ("optuna-gp", "optuna-tpe", "botorch", "best-past", *TRANSFER_RIVALS)},
 }
 
 

@@ -5,10 +5,9 @@
     optuna-tpe   Optuna's TPESampler, the same                                the same
     botorch      2 (p + 1) Sobol points of p parameters, at most 8; then      the free row nearest to the Sobol point;
                  SingleTaskGP with its defaults and LogEI by optimize_acqf    then LogEI compared at all free rows
-    gpbo-0.1     the plain process of headstart 0.1                           LogEI compared at all free rows
     best-past    the best row of every source in turn, then ``gpbo``          the free row nearest to it
 
-The first four see no source. Optuna works with parameters of its own, BoTorch with the columns of X, in which a
+The first three see no source. Optuna works with parameters of its own, BoTorch with the columns of X, in which a
 category is one-hot; where there are categories or grids, ``optimize_acqf_mixed_alternating`` is its search.
 Problems are done one after the other, each with random numbers of its own seed, so that a run is the same in any batch.
 """
@@ -21,7 +20,6 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,21 +27,15 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from benchmarks.methods.method import Choice, Proposer, Settings, predicting
+from benchmarks.methods.method import Choice, Proposer, Settings
 from benchmarks.methods.model_method import ModelMethod
 from benchmarks.problems.problem import Instance, stream
 from headstart.data.dataset import Dataset
 from headstart.data.ranges import Choices, DiscreteNumbers, FloatRange, IntRange
 from headstart.data.space import Space
-from headstart.data.units import OutputMap
-from headstart.decide.acquisition import Acquisition
-from headstart.decide.suggest import suggest
 from headstart.errors import InputError, MissingExtraError
-from headstart.gp.kernels import Kernel
 from headstart.gp.threads import single_thread
-from headstart.models.chain.layer import Layer
 from headstart.models.family import GPBO
-from headstart.models.posterior import FitResult, TransferPosterior
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
@@ -60,8 +52,6 @@ def begin(name: str, instance: Instance, problem: str, seeds: Sequence[int], set
             return _Optuna(name, instance, problem, seeds)
         case "botorch":
             return _BoTorch(instance, problem, seeds)
-        case "gpbo-0.1":
-            return _Gpbo01(instance, problem, seeds, settings)
         case "best-past":
             return _BestPast(instance, problem, seeds, settings)
     raise InputError(f"There is no rival {name!r}.")
@@ -338,46 +328,3 @@ class _BestPast(Proposer):
         source = self.instance.sources[target.n]
         x = source.X[torch.arange(len(self.seeds), device=source.X.device), source.y.argmin(-1)]
         return Choice(x, None, 0.0, 0.0) if allowed is None else self.at_row(_nearest(self, x, allowed))
-
-
-# ── headstart 0.1 ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class _Gpbo01(Proposer):
-    """The plain process as it was in headstart 0.1, to which gains are still compared.
-
-    It begins with one random point. Its kernel is RBF with a lengthscale for every column, also for the levels of a
-    category; outputs are standardised and nothing more; hyperparameters are the most probable ones; and an improvement
-    is one of f itself, whatever the noise of a measurement.
-    """
-
-    def __init__(self, instance: Instance, problem: str, seeds: Sequence[int], settings: Settings) -> None:
-        super().__init__(instance, problem, seeds)
-        model = settings.applied_to(GPBO)
-        self._prior = model.using(kernel=Kernel.RBF, output_map=OutputMap.NONE, fit=replace(model.fit, draws=0)).learn()
-        self._kind, self._beta = Acquisition(settings.acquisition), settings.beta
-
-    def propose(self, target: Dataset, allowed: Bool[Tensor, "P M"] | None) -> Choice:
-        if target.n == 0:
-            return self.at_random(target, allowed)
-        begin = time.process_time()
-        posterior = self._prior.condition(Dataset(target.X, target.y), seed=target.n)
-        fitted = time.process_time()
-        noiseless = _without_noise(posterior)
-        row = None
-        if allowed is None:
-            x = suggest(noiseless, domain=self.domain, kind=self._kind, beta=self._beta, seed=target.n)
-        else:
-            row = self.best_rows(noiseless, allowed, kind=self._kind, beta=self._beta)
-            x = self.at_row(row).x
-        seconds = (fitted - begin, time.process_time() - fitted)
-        silent = torch.ones_like(posterior.blind) if target.n < 2 else None
-        return Choice(x, row, *seconds, predicting(posterior, x, silent))
-
-
-def _without_noise(posterior: TransferPosterior) -> TransferPosterior:
-    """The same beliefs about f, for somebody who takes the next measurement to be exact, and has begun already."""
-    layer = posterior.predictor
-    assert isinstance(layer, Layer)
-    exact = replace(layer, params=replace(layer.params, noise_var=torch.zeros_like(layer.params.noise_var)))
-    return TransferPosterior(exact, FitResult(posterior.units, posterior.hyperparameters), posterior.train_targets)

@@ -5,7 +5,7 @@
     kept       that share after 5, 10 and 20 evaluations, and on average over the first 20
     tables     ADTM and mean rank of AUTO, GPBO, RGPE and GC3P; AUTO nowhere clearly worse than GPBO
 
-The runs are those of the presets ``adversarial``, ``head-start`` and ``tables``. Differences are paired over seeds,
+The runs are those of the presets ``adversarial`` and ``compare``. Differences are paired over seeds,
 with bootstrap 95 % intervals.
 """
 

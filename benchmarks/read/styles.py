@@ -41,7 +41,6 @@ _STYLES = {
     "mwsgp": Style("MWSGP", "#BBCC33", "-", ">"),
     "rgpe": Style("RGPE", "#999933", _DASHED, "<"),
     "gc3p": Style("GC3P", "#661100", _DASHED, "h"),
-    "gpbo-0.1": Style("GPBO 0.1", "#EE8866", _DASHED, "d"),
     "optuna-gp": Style("Optuna, GP", "#117733", _DASHED, "1"),
     "optuna-tpe": Style("Optuna, TPE", "#DDAA33", _DOTTED, "4"),
     "botorch": Style("BoTorch", "#AA4499", _DASHED, "8"),

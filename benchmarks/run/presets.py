@@ -10,19 +10,16 @@
     order        nowhere: what the order of the sources does    Alpine (5 sources), one way and the other
     gc3p         Salinas et al. 2020, XGBoost                   9 targets in turn, all rows of 8 sources
     default-settings  nowhere: headstart's own training         those of fig2 and fig4
-    head-start   nowhere: AUTO against single models            the families, with related sources
-    tables       nowhere: AUTO against the baselines            two tables of our own and the sixteen shared ones
-    plateaus     nowhere: results alike nearly everywhere       problems.plateaus, two to four sources
+    compare      nowhere: AUTO, single models and baselines     functions: families, problems.laboratory, .plateaus;
+                                                                all tables, LCBench also with 30 sources × 200 rows
     adversarial  nowhere: sources that mislead                  families and five tables × problems.adversarial
-    scratch      nowhere: the methods without sources           the families, and those of problems.laboratory
+    scratch      nowhere: methods without sources               the families, and those of problems.laboratory
     scarce       nowhere: do joint models pay with few data     families: 3 and 5 points per input; five tables: 15
     large        nowhere: a source of many rows                 Hartmann-6, 2000 source points
-    calibration  nowhere: are results where they were expected  the families and all tables
-    compare      nowhere: AUTO against what others do           all tables, LCBench also with 30 × 200 rows, families
     rivals       nowhere: AUTO against others' libraries        six tables with one source of 40 rows: a fit of theirs
                                                                 takes a second, with three sources ten
 
-Settings of the last ten are headstart's defaults with LogEI; shared tables that are not there are left out. Those of
+Settings of the last six are headstart's defaults with LogEI; shared tables that are not there are left out. Those of
 the others are the paper's (``Settings()``): maximum likelihood from ten softplus starts, lower confidence bound with
 β = 3, no initial samples. The paper gives HGP and WSGP three starts and twenty steps on the SVM table "for complexity
 reasons"; so does fig4 there, and MTKGP with them.
@@ -74,6 +71,8 @@ _PLATEAUS = tuple(
         ("reward", 3, 60),
     )
 )
+_LABORATORY = tuple(ProblemSpec(family=name) for name in LABORATORY)
+_FUNCTIONS = (*_FAMILIES, *_SEVERAL, *_LABORATORY, *_PLATEAUS)
 _TABLES = tuple(ProblemSpec(table=name) for name in (*OWN, *SHARED))
 _MANY_ROWS = ProblemSpec(table="mlp_lcbench", sources=30, rows=200)
 _FEW_ROWS = tuple(
@@ -108,33 +107,23 @@ def _ours(
 
 
 PRESETS: dict[str, tuple[BenchExperiment, ...]] = {
-    "head-start": (_ours("head-start", (*_FAMILIES, *_SEVERAL), "gpbo mhgp shgp bhgp rgpe star scaml mwsgp auto"),),
-    "tables": (_ours("tables", _TABLES, "random gpbo shgp rgpe gc3p best-past star auto", steps=30),),
-    "plateaus": (_ours("plateaus", _PLATEAUS, "gpbo shgp star auto", runs=30),),
-    "adversarial": (
-        _ours("adversarial", (*_spoilt(_FAMILIES), *_spoilt(_FIVE_TABLES)), "gpbo shgp star auto", runs=50),
-    ),
-    "scratch": (
-        _ours(
-            "scratch",
-            (*_FAMILIES, *(ProblemSpec(family=name) for name in LABORATORY)),
-            "gpbo gpbo-0.1 optuna-gp optuna-tpe botorch random",
-            steps=30,
-        ),
-    ),
-    "scarce": (_ours("scarce", _SCARCE, "gpbo shgp hgp auto"),),
-    "large": (_ours("large", (ProblemSpec(family="hartmann6", points=2000),), "gpbo shgp auto", runs=10, steps=15),),
     "compare": (
+        _ours("compare", _FUNCTIONS, "gpbo gpbo-again mhgp shgp bhgp star rgpe gc3p auto", runs=50),
         _ours(
             "compare",
-            (*_TABLES, _MANY_ROWS, *_FAMILIES),
-            "gpbo gpbo-again auto rgpe gc3p best-past",
+            (*_TABLES, _MANY_ROWS),
+            "random gpbo gpbo-again star rgpe gc3p best-past auto",
             runs=25,
             steps=30,
         ),
     ),
+    "adversarial": (_ours("adversarial", (*_spoilt(_FAMILIES), *_spoilt(_FIVE_TABLES)), "gpbo auto", runs=50),),
+    "scratch": (
+        _ours("scratch", (*_FAMILIES, *_LABORATORY), "gpbo optuna-gp optuna-tpe botorch random", runs=50, steps=30),
+    ),
+    "scarce": (_ours("scarce", _SCARCE, "gpbo shgp hgp auto", runs=50),),
+    "large": (_ours("large", (ProblemSpec(family="hartmann6", points=2000),), "gpbo shgp auto", runs=10, steps=15),),
     "rivals": (_ours("rivals", _FEW_ROWS, "gpbo auto rgpe gc3p best-past botorch-mtgp ax baybe", runs=10, steps=15),),
-    "calibration": (_ours("calibration", (*_FAMILIES, *_TABLES), "gpbo shgp auto"),),
     "fig2": (
         BenchExperiment(
             name="fig2",

@@ -193,7 +193,7 @@ def test_a_failing_unit_is_reported_and_the_exit_code_is_1(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "fig9"], "There is no preset 'fig9'. The known ones are head-start, tables"),
+        (["run", "fig9"], "There is no preset 'fig9'. The known ones are compare, adversarial"),
         (["run", "fig2", "--methods", "gpbo,xgp"], "There is no method 'xgp'. The known ones are gpbo"),
         (["run", "fig2", "--quick", "--engine", "slurm"], "There is no engine 'slurm'. The known ones are"),
         (["run", "fig2", "--quick", "--device", "tpu"], "There is no device 'tpu'."),

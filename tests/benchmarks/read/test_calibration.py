@@ -25,7 +25,6 @@ from benchmarks.read.calibration import (
     sheets,
 )
 from benchmarks.read.figures import draw_calibration
-from benchmarks.run.presets import preset
 from benchmarks.store import Run, Store
 from headstart import InputError
 
@@ -225,12 +224,3 @@ def test_the_picture_has_panels_for_what_is_there(tmp_path: Path, figures: list[
     assert paths[0].read_bytes() == paths[1].read_bytes()
     with pytest.raises(InputError, match=r"coverage\.pdf: pictures are written as PNG"):
         draw_calibration(found, tmp_path / "coverage.pdf")
-
-
-def test_the_preset_has_families_and_tables() -> None:
-    """Those of head-start and tables, with the methods that are compared."""
-    (experiment,) = preset("calibration")
-    assert experiment.methods == ("gpbo", "shgp", "auto")
-    assert (experiment.runs, experiment.steps) == (100, 20)
-    assert {spec.family for spec in experiment.problems} >= {"forrester", "alpine", "branin", "hartmann3", "hartmann6"}
-    assert "svm" in {spec.table for spec in experiment.problems}

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,7 @@ def test_presets_keep_the_expensive_methods_at_their_number_of_runs(monkeypatch:
     assert (seeds["shgp"], seeds["hgp"], seeds["mtgp"]) == (500, 50, 10)
     (quick,) = preset("fig2", quick=True)
     assert (quick.runs, quick.steps, "hgp" in quick.methods, "shgp" in quick.methods) == (5, 15, False, True)
-    with pytest.raises(InputError, match=r"no preset 'fig9'\. The known ones are head-start, .*, fig2"):
+    with pytest.raises(InputError, match=r"no preset 'fig9'\. The known ones are compare, .*, fig2"):
         preset("fig9")
     monkeypatch.delenv("HEADSTART_DATA", raising=False)
     here = [
@@ -106,22 +107,24 @@ def test_timed_runs_of_joint_models_are_fewer_where_they_take_minutes() -> None:
     assert {cell: n for cell, n in runs.items() if n != 7} == fewer
 
 
-@pytest.mark.parametrize("name", ["tables", "adversarial"])
+@pytest.mark.parametrize("name", ["compare", "adversarial"])
 def test_presets_go_without_shared_tables_that_are_not_there(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """They are named in a warning; one whose file is in the folder of HEADSTART_DATA stays."""
     monkeypatch.delenv("HEADSTART_DATA", raising=False)
-    (experiment,) = preset(name)
-    assert {spec.table for spec in experiment.problems} - {None} <= set(OWN)
+
+    def tables(experiments: Iterable[BenchExperiment]) -> set[str | None]:
+        return {spec.table for experiment in experiments for spec in experiment.problems} - {None}
+
+    assert tables(preset(name)) <= set(OWN)
     (said,) = caplog.messages
     assert said.startswith(f"{name}: left out")
-    assert all(str(table) in said for table in {spec.table for spec in PRESETS[name][0].problems} & set(SHARED))
+    assert all(str(table) in said for table in tables(PRESETS[name]) & set(SHARED))
     caplog.clear()
     (tmp_path / SHARED["adaboost"].file).touch()
     monkeypatch.setenv("HEADSTART_DATA", str(tmp_path))
-    (experiment,) = preset(name)
-    assert {spec.table for spec in experiment.problems} - {None, *OWN} == {"adaboost"}
+    assert tables(preset(name)) - {*OWN} == {"adaboost"}
     assert "adaboost" not in caplog.messages[0]
     for table in SHARED.values():
         (tmp_path / table.file).touch()
@@ -131,9 +134,9 @@ def test_presets_go_without_shared_tables_that_are_not_there(
 
 
 def test_misleading_and_scarce_sources_stay_with_five_tables() -> None:
-    """Those that results were published for; ``tables`` has every one."""
-    tables = {name: {spec.table for spec in PRESETS[name][0].problems} - {None} for name in PRESETS}
-    assert tables["tables"] == {*OWN, *SHARED}
+    """Those that results were published for; ``compare`` has every one."""
+    tables = {name: {s.table for e in PRESETS[name] for s in e.problems} - {None} for name in PRESETS}
+    assert tables["compare"] == {*OWN, *SHARED}
     five = {"svm", "random_forest", "adaboost", "xgboost", "direct_arylation"}
     assert tables["adversarial"] == tables["scarce"] == five
 
