@@ -13,7 +13,7 @@ PYTEST := $(ONE_THREAD) PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $(JOBS) --dist
 MARKS  ?= slow or not slow
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-benchmarks browser lint types docs bench-speed bench-sampler bench-scale clean
+.PHONY: help demo test test-all test-benchmarks browser lint types docs docs-version bench-speed bench-sampler bench-scale clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,12 @@ types: $(STAMP)  ## mypy
 
 docs: $(STAMP)  ## the site, in site/: open site/index.html
 	$(BIN)/mkdocs build --strict
+
+# Versions are kept by minor version: 0.1 takes the place of 0.1, and what other versions had stays. Nothing is pushed.
+docs-version: $(STAMP)  ## the site of this version, beside those before it, on the branch gh-pages; `latest` is this one
+	PATH="$(BIN):$$PATH" $(BIN)/mike deploy --update-aliases \
+	  "$$($(BIN)/python -c 'from headstart import __version__; print(__version__.rpartition(".")[0])')" latest
+	PATH="$(BIN):$$PATH" $(BIN)/mike set-default latest
 
 bench-speed: $(STAMP)  ## fitting and prediction times against BoTorch's
 	$(ONE_THREAD) $(BIN)/python -m benchmarks time fits

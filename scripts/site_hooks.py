@@ -2,7 +2,7 @@
 
 In the repository ``[the comparison](../results/tables/compare.md)`` is a link. The site has no such page, so there it
 reads: the comparison (`results/tables/compare.md`). A path that does not exist fails the build. CONTRIBUTING.md is a
-page of the site as well, and links to it stay links.
+page of the site as well, and links to it stay links; a picture outside ``docs`` that a page shows is on the site, too.
 """
 
 from __future__ import annotations
@@ -15,15 +15,21 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
-_ALSO = {"CONTRIBUTING.md": "contributing.md"}  # in the repository, and on the site
-_LEAVING = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\(\.\./(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
+_ALSO = {  # in the repository, and on the site
+    "CONTRIBUTING.md": "contributing.md",
+    "results/compare/profiles.png": "compare-profiles.png",
+}
+_LEAVING = re.compile(r"(?P<picture>!?)\[(?P<text>[^\]]+)\]\(\.\./(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 
 
 def on_files(files: Files, *, config: Any) -> Files:
-    """With the pages that live at the root of the repository, whose links into ``docs`` are links to neighbours."""
+    """With what is elsewhere in the repository; links of a page at its root into ``docs`` are links to neighbours."""
     for theirs, ours in _ALSO.items():
-        content = (ROOT / theirs).read_text(encoding="utf-8").replace("](docs/", "](")
-        files.append(File.generated(config, ours, content=content))
+        if ours.endswith(".md"):
+            content = (ROOT / theirs).read_text(encoding="utf-8").replace("](docs/", "](")
+            files.append(File.generated(config, ours, content=content))
+        else:
+            files.append(File.generated(config, ours, abs_src_path=str(ROOT / theirs)))
     return files
 
 
@@ -33,7 +39,9 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     def shown(link: re.Match[str]) -> str:
         text, path = link["text"], link["path"]
         if path in _ALSO:
-            return f"[{text}]({_ALSO[path]}{link['anchor'] or ''})"
+            return f"{link['picture']}[{text}]({_ALSO[path]}{link['anchor'] or ''})"
+        if link["picture"]:
+            raise PluginError(f"{page.file.src_uri}: {path} is not on the site. Enter it in scripts/site_hooks.py.")
         if not (ROOT / path).exists():
             raise PluginError(f"{page.file.src_uri}: there is no {path} in the repository to link to.")
         if path.endswith(text.strip("`")) or path.startswith(text.strip("`")):

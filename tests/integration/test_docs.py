@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +42,40 @@ def test_the_site_builds_without_a_warning_and_has_every_public_name(tmp_path: P
             r'(?:src|href)="((?:https?:)?//[^"]+\.(?:js|css|woff2?))"', page.read_text(encoding="utf-8")
         )
         assert not loaded, page.name
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("make") is None or shutil.which("git") is None, reason="needs make and git")
+def test_versions_of_the_site_stand_side_by_side(tmp_path: Path) -> None:
+    """``make docs-version`` adds the site of this version to the branch gh-pages; older ones stay, ``latest`` moves."""
+    pytest.importorskip("mike")
+    for path in ROOT.iterdir():
+        if path.name not in (".git", "site", "mkdocs.yml"):
+            (tmp_path / path.name).symlink_to(path)
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "index.md").write_text("# An older version")
+    (tmp_path / "old.yml").write_text("{site_name: headstart, docs_dir: old, use_directory_urls: false}")
+    programs = Path(sys.executable).parent
+    someone = {f"GIT_{who}_{what}": "me" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    environment = {**os.environ, **someone, "PATH": f"{programs}:{os.environ['PATH']}", "NO_MKDOCS_2_WARNING": "1"}
+
+    def told(*command: str) -> str:
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    told("git", "init", "--quiet")
+    told("git", "commit", "--quiet", "--allow-empty", "--message", "the beginning")
+    told("mike", "deploy", "--config-file", "old.yml", "0.0", "latest")
+    told("make", "docs-version", f"BIN={programs}", "STAMP=")
+    now = headstart.__version__.rpartition(".")[0]
+    listed = json.loads(told("git", "show", "gh-pages:versions.json"))
+    assert {one["version"]: one["aliases"] for one in listed} == {"0.0": [], now: ["latest"]}
+    assert "An older version" in told("git", "show", "gh-pages:0.0/index.html")
+    assert told("git", "show", "gh-pages:latest") == now  # a link to the folder
+    assert "latest/" in told("git", "show", "gh-pages:index.html")
+    assert re.search(r'"version": ?\{"provider": ?"mike"\}', told("git", "show", f"gh-pages:{now}/index.html"))
 
 
 def test_every_link_leads_to_a_file_of_the_repository() -> None:

@@ -1,4 +1,4 @@
-"""Every public name says what its arguments are and what it returns."""
+"""Every public name says what its arguments are and what it returns, and is on the page of the reference."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import inspect
 import re
 from collections.abc import Callable, Iterator
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 import headstart
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "api.md"
 
 
 def _missing(function: Callable[..., Any], doc: str) -> Iterator[str]:
@@ -39,11 +42,7 @@ def _of_class(public: type) -> Iterator[str]:
     yield from (f"{public.__name__}: {name}" for name in _undescribed(names, "Args:" + "".join(sections)))
     for name, member in ((name, member) for base in own for name, member in vars(base).items()):
         function = member.__func__ if isinstance(member, classmethod | staticmethod) else member
-        if (
-            not name.startswith("_")
-            and inspect.isfunction(function)
-            and len(inspect.signature(function).parameters) > 1
-        ):
+        if not name.startswith("_") and inspect.isfunction(function):
             # what an override has to say in one line, the method that it overrides says in full
             same = [vars(base)[name].__doc__ or "" for base in public.__mro__ if name in vars(base)]
             lacking = min((list(_missing(function, doc)) for doc in same), key=len)
@@ -51,7 +50,7 @@ def _of_class(public: type) -> Iterator[str]:
 
 
 def test_a_public_name_documents_its_arguments_and_its_result() -> None:
-    """Fields of a dataclass and arguments of constructors, methods and functions; methods without any say it all."""
+    """Fields of a dataclass, arguments of constructors, methods and functions, and results; a property says it all."""
     missing: list[str] = []
     for name in headstart.__all__:
         public = getattr(headstart, name)
@@ -60,3 +59,18 @@ def test_a_public_name_documents_its_arguments_and_its_result() -> None:
         elif inspect.isfunction(public):
             missing += (f"{name}: {what}" for what in _missing(public, public.__doc__ or ""))
     assert missing == []
+
+
+def test_the_reference_has_every_public_name_once_and_members_that_exist() -> None:
+    """In its page ``members`` says which of a class are meant for users; all of them are there."""
+    blocks = re.split(r"^::: headstart\.", REFERENCE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    names = [re.split(r"\W", block, maxsplit=1)[0] for block in blocks]
+    assert sorted(names) == headstart.__all__
+    listed = {
+        f"{name}.{member}"
+        for name, block in zip(names, blocks, strict=True)
+        for members in re.findall(r"members: \[(.*)\]", block)
+        for member in members.split(", ")
+    }
+    assert listed
+    assert {one for one in listed if not hasattr(getattr(headstart, one.split(".")[0]), one.split(".")[1])} == set()

@@ -25,13 +25,20 @@ _EXAMPLES = {
 }
 
 
+# Headings of the help
+_COLUMNS = "What the files hold; all but --sheet and --batch may be repeated"
+LIMITS = "What must hold"
+
+
 @dataclass(frozen=True)
 class FolderOptions:
     """Where a campaign is, and how its models are learnt."""
 
-    folder: Annotated[Path, typer.Option(help="The campaign's folder.", show_default="this one")] = Path()
-    seed: Annotated[int, typer.Option(help="Equal seeds and equal files give equal results.")] = 0
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not show how far it is.", show_default=False)] = False
+    folder: Annotated[Path, typer.Option(metavar="DIR", help="The campaign's folder.", show_default="this one")] = (
+        Path()
+    )
+    seed: Annotated[int, typer.Option(metavar="N", help="Equal seeds and equal files give equal results.")] = 0
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.", show_default=False)] = False
 
     def __post_init__(self) -> None:
         """Raise an ``InputError`` for a seed that is none."""
@@ -51,10 +58,12 @@ class LearnOptions(FolderOptions):
     """The same, and what ``headstart.toml`` says of the learning otherwise."""
 
     model: Annotated[str | None, typer.Option(metavar="NAME", help="Another model than headstart.toml names.")] = None
-    jobs: Annotated[
-        int | None, typer.Option(metavar="N", help="Processes that learn at once; -1: one for every processor.")
+    jobs: Annotated[int | None, typer.Option(metavar="N", help="Processes that learn at once; -1: all processors.")] = (
+        None
+    )
+    device: Annotated[
+        str | None, typer.Option(metavar="NAME", help="cuda: learn from large past files on the GPU.")
     ] = None
-    device: Annotated[str | None, typer.Option(metavar="NAME", help="cuda: large past files on the GPU.")] = None
 
 
 @dataclass(frozen=True)
@@ -65,30 +74,61 @@ class FileOptions:
     minimize: Annotated[bool, typer.Option("--minimize", help="The result is to be low.", show_default=False)] = False
     limit: Annotated[
         list[str] | None,
-        typer.Option(metavar="'COLUMN<=VALUE'", help="What a result must keep, also 6<=COLUMN<=7; may be repeated."),
+        typer.Option(
+            metavar="'COLUMN<=VALUE'",
+            help="What a result must keep, also '6<=COLUMN<=7'; may be repeated.",
+            rich_help_panel=LIMITS,
+        ),
     ] = None
     baseline: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE:ROW", help="The row that 'baseline' in limits is; also COLUMN=VALUE."),
+        typer.Option(
+            metavar="FILE:ROW",
+            help="The row that 'baseline' means in a limit; also COLUMN=VALUE.",
+            rich_help_panel=LIMITS,
+        ),
     ] = None
-    rename: Annotated[list[str] | None, typer.Option(metavar="OLD=NEW", help="Columns that are the same.")] = None
-    ignore: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A column that is no parameter.")] = None
+    sheet: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The sheet of workbooks; of a single one runs.xlsx#NAME.", rich_help_panel=_COLUMNS
+        ),
+    ] = None
     batch: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Rows that may be shifted together: a day, a lot; none: no such.")
+        str,
+        typer.Option(
+            metavar="COLUMN",
+            help="The day, lot or instrument whose rows may be shifted together; none: there is no such.",
+            rich_help_panel=_COLUMNS,
+        ),
     ] = ""
-    category: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Numbers that are only names.")] = None
+    rename: Annotated[
+        list[str] | None,
+        typer.Option(metavar="OLD=NEW", help="Two names of one column.", rich_help_panel=_COLUMNS),
+    ] = None
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="A column that is no parameter.", rich_help_panel=_COLUMNS),
+    ] = None
+    category: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="A column whose numbers are only names.", rich_help_panel=_COLUMNS),
+    ] = None
     parameter: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=LOW..HIGH", help="What can be set, also NAME=A|B; or a column that is a parameter."),
+        typer.Option(
+            metavar="NAME=LOW..HIGH",
+            help="What can be set, also 'NAME=A|B'; or a column that is a parameter.",
+            rich_help_panel=_COLUMNS,
+        ),
     ] = None
     cell: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="TEXT=MEANING", help="What a cell means: missing, failed or a number; decimal_mark=, too."
+            metavar="TEXT=MEANING",
+            help="What a cell means: missing, failed or a number; also decimal_mark=, or decimal_mark=.",
+            rich_help_panel=_COLUMNS,
         ),
-    ] = None
-    sheet: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The sheet of workbooks; of one alone runs.xlsx#NAME.")
     ] = None
 
     def plan(self, objectives: Sequence[str], *, minimized: bool = False) -> CampaignPlan:

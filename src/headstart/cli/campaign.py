@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headstart.campaign.desk.words import count
-from headstart.cli.arguments import FileOptions, FolderOptions, LearnOptions, command, elsewhere, error_columns, pairs
+from headstart.cli.arguments import (
+    LIMITS,
+    FileOptions,
+    FolderOptions,
+    LearnOptions,
+    command,
+    elsewhere,
+    error_columns,
+    pairs,
+)
 from headstart.cli.output import say, show, with_options, working
 from headstart.errors import InputError, Message
 
@@ -25,19 +34,24 @@ if TYPE_CHECKING:
 def init(
     objective: Annotated[
         list[str],
-        typer.Option(metavar="COLUMN", help="The column with the result; of several COLUMN:maximize, repeated."),
+        typer.Option(metavar="COLUMN", help="The column with the result. Of several: COLUMN:maximize, repeated."),
     ],
     files: FileOptions,
     past: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="PAST.csv...", help="The files of past campaigns: .csv, .xlsx, .ods, x.xlsx#Sheet2."),
+        typer.Argument(metavar="PAST.csv", help="The files of past campaigns: .csv, .xlsx, .ods, x.xlsx#Sheet2."),
     ] = None,
     rule: Annotated[
         list[str] | None,
-        typer.Option(metavar="'A + B <= 100'", help="What must hold for the settings; may be repeated."),
+        typer.Option(
+            metavar="'A + B <= 100'", help="What all settings must keep; may be repeated.", rich_help_panel=LIMITS
+        ),
     ] = None,
     candidates: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A list of settings: every suggestion is one of its rows.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A list of settings: every suggestion is one of its rows.", rich_help_panel=LIMITS
+        ),
     ] = None,
     descriptors: Annotated[
         list[str] | None,
@@ -45,16 +59,23 @@ def init(
     ] = None,
     error: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="Standard errors of the result; of several RESULT=COLUMN, repeated."),
+        typer.Option(metavar="COLUMN", help="Standard errors of the result. Of several: RESULT=COLUMN, repeated."),
     ] = None,
     model: Annotated[str, typer.Option(metavar="NAME", help="Another model than auto.", show_default=False)] = "",
     current: Annotated[
         str, typer.Option(metavar="FILE", help="The new table; current.xlsx makes it a workbook.")
     ] = "current.csv",
-    folder: Annotated[Path, typer.Option(help="The campaign's folder.", show_default="this one")] = Path(),
+    folder: Annotated[
+        Path, typer.Option(metavar="DIR", help="The campaign's folder.", show_default="this one")
+    ] = Path(),
     force: Annotated[bool, typer.Option("--force", help="Write headstart.toml anew; current.csv stays.")] = False,
 ) -> None:
-    """Look at past files and begin a campaign: headstart.toml and current.csv."""
+    """Begin a campaign: headstart.toml and current.csv from past files.
+
+    headstart.toml says how the columns were understood, and why: look through it, and correct what is wrong.
+    current.csv gets the new results. Past files are never changed. As in: headstart init past/*.csv --objective yield
+    --maximize
+    """
     from headstart.campaign.file import TOML
     from headstart.campaign.init import start_campaign
     from headstart.cli.campaign_tables import batch_in_words, parameters_table
@@ -89,10 +110,14 @@ def init(
 
 @command
 def suggest(
+    *,
+    number: Annotated[int, typer.Option("-n", "--number", metavar="N", help="How many experiments.")] = 1,
     options: LearnOptions,
-    number: Annotated[int, typer.Option("-n", "--number", help="How many experiments.")] = 1,
 ) -> None:
-    """Say what to try next, and append it to current.csv as rows without a result."""
+    """Say what to try next, and append it to current.csv.
+
+    The rows come without a result: do the experiments, type the results in, and ask again.
+    """
     from headstart.campaign.campaign import append_experiments, open_campaign, require_closed
     from headstart.campaign.suggestions import next_experiments
     from headstart.sources.files.safe import alone_in
@@ -151,7 +176,10 @@ def _tell(fitted: Fitted, suggestions: Sequence[RowOutlook], rows: Sequence[int]
 
 @command
 def status(options: LearnOptions) -> None:
-    """Show progress, the best so far, pending rows, what the past files contribute, and whether to go on."""
+    """Show the best so far, what is pending, and whether to go on.
+
+    Also what each past file contributes, and what was decided about the columns.
+    """
     from headstart.campaign.campaign import open_campaign
     from headstart.campaign.experiments import State
     from headstart.campaign.insight import own_shifts
@@ -203,9 +231,15 @@ def status(options: LearnOptions) -> None:
 @command
 def plot(
     options: LearnOptions,
-    out: Annotated[Path | None, typer.Option(help="Where the pictures go.", show_default="plots in the folder")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where the pictures go.", show_default="plots in the folder")
+    ] = None,
 ) -> None:
-    """Draw progress, slices of the prediction, the front of several objectives, and what each past campaign says."""
+    """Draw progress, the prediction and what the past says.
+
+    Slices of the prediction through the best row, the front where there are several objectives, and a picture of what
+    each past campaign says.
+    """
     from headstart.campaign.campaign import open_campaign
     from headstart.draw.campaign import draw_campaign
 

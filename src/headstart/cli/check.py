@@ -29,22 +29,27 @@ _NATS = "(Nats: 0.7 more is as if every value had been twice as likely.)"
 
 @command
 def check(
-    options: FolderOptions,
-    files: FileOptions,
+    *,
     past: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="PAST.csv...", help="Files of past campaigns; none: those of the folder's campaign."),
+        typer.Argument(metavar="PAST.csv", help="Files of past campaigns; none: those of the folder's campaign."),
     ] = None,
     objective: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="With files: the column with the result; of several repeated."),
+        typer.Option(metavar="COLUMN", help="With files: the column with the result. Of several: repeated."),
     ] = None,
+    files: FileOptions,
     out: Annotated[
-        Path | None, typer.Option(help="Where the picture goes.", show_default="plots in the folder")
+        Path | None, typer.Option(metavar="DIR", help="Where the pictures go.", show_default="plots in the folder")
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="List all remarks on the files.", show_default=False)] = False,
+    options: FolderOptions,
 ) -> None:
-    """Say which past campaigns can be trusted, and why: before the first experiment, or in a campaign's folder."""
+    """Say which past campaigns can be trusted, and why.
+
+    With files before the first experiment: headstart check past/*.csv --objective yield. Without files in a campaign's
+    folder, after results of its own.
+    """
     pictures = out or options.existing / "plots"
     if past:
         if not objective:

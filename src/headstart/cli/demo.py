@@ -25,19 +25,22 @@ if TYPE_CHECKING:
 @command
 def demo(
     data: Annotated[
-        str, typer.Option(help="What the machine is tuned on: cancer, digits, iris or wine; the past is the others.")
+        str,
+        typer.Option(
+            metavar="NAME", help="What the machine is tuned on: cancer, digits, iris or wine; the past is the others."
+        ),
     ] = "cancer",
-    trials: Annotated[int, typer.Option(help="Trials of every run.")] = 20,
-    runs: Annotated[int, typer.Option(help="Runs of either kind, side by side.")] = 5,
-    model: Annotated[str, typer.Option(help="Model that learns from the past.")] = "auto",
-    seed: Annotated[int, typer.Option(help="Equal seeds give equal results.")] = 0,
-    out: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("headstart-demo.png"),
+    trials: Annotated[int, typer.Option(metavar="N", help="Trials of every run.")] = 20,
+    runs: Annotated[int, typer.Option(metavar="N", help="Runs of either kind, side by side.")] = 5,
+    model: Annotated[str, typer.Option(metavar="NAME", help="Model that learns from the past.")] = "auto",
+    seed: Annotated[int, typer.Option(metavar="N", help="Equal seeds give equal results.")] = 0,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where the picture goes.")] = Path("headstart-demo.png"),
 ) -> None:
-    """Tune a support vector machine with the head start of past tuning runs, and from scratch: a table, a picture.
+    """Tune a support vector machine with past runs and from scratch.
 
-    The machine is trained and tested at every trial, on one of four data sets of scikit-learn; the past are trials on
-    the other three. One data set is an example: how it goes on all 24 tasks of our table is what
-    "python -m benchmarks time sampler --only svm" computes.
+    It prints a table and saves a picture. The machine is trained and tested at every trial, on one of four data sets of
+    scikit-learn; the past are trials on the other three. One data set is an example: how it goes on all 24 tasks of our
+    table is what "python -m benchmarks time sampler --only svm" computes.
     """
     from rich.console import Console
 

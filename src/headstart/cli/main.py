@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from headstart import __version__
 from headstart.cli.campaign import init, plot, status, suggest
@@ -18,8 +19,29 @@ from headstart.cli.serve import serve
 _UsageError: Any = typer.BadParameter.__bases__[0]
 
 
+class Command(TyperCommand):
+    """Shows its options under headings, where they have one."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments, the options and those with headings of their own."""
+        arguments, options = [], []
+        for parameter in self.get_params(ctx):
+            name, text = parameter.get_help_record(ctx) or ("", "")
+            if parameter.param_type_name == "argument":
+                arguments.append(("Arguments", parameter.metavar or name, text))
+            else:
+                options.append((getattr(parameter, "rich_help_panel", None) or "Options", name, text))
+        _write(formatter, [*arguments, *options])
+
+
 class Commands(TyperGroup):
-    """Says what is wrong with a call in one line, as all other errors are said."""
+    """Shows the commands under headings, and says what is wrong with a call in one line, as all errors are said."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands under their headings."""
+        width = formatter.width - max(map(len, self.commands)) - 4
+        commands: list[tuple[str, Any]] = [(name, self.commands[name]) for name in self.list_commands(ctx)]
+        _write(formatter, [(each.rich_help_panel, name, each.get_short_help_str(width)) for name, each in commands])
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command that was asked for."""
@@ -40,10 +62,19 @@ class Commands(TyperGroup):
         sys.exit(code if isinstance(code, int) else 0)
 
 
+def _write(formatter: Any, rows: Sequence[tuple[str, str, str]]) -> None:
+    """Headings with names and what they mean, all in the same columns."""
+    width = min(max(len(name) for _, name, _ in rows), 28)
+    for heading in dict.fromkeys(heading for heading, _, _ in rows):
+        with formatter.section(heading):
+            formatter.write_dl([(name.ljust(width), text) for each, name, text in rows if each == heading])
+
+
 app = typer.Typer(
     name="headstart",
     cls=Commands,
     help="Bayesian optimisation that starts from what you already measured.",
+    epilog="'headstart COMMAND --help' says more.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -51,8 +82,14 @@ app = typer.Typer(
 )
 
 
-for command in (demo, init, suggest, status, plot, check, serve):
-    app.command()(command)
+# In the order of use, under what the help calls them
+for heading, commands in {
+    "See it work": (demo,),
+    "A campaign in a folder": (check, init, suggest, status, plot),
+    "The same in the browser": (serve,),
+}.items():
+    for command in commands:
+        app.command(cls=Command, rich_help_panel=heading)(command)
 
 
 def _print_version(wanted: bool) -> None:

@@ -17,17 +17,26 @@ _SHORTEST = 12  # letters of a token
 
 @command
 def serve(
-    folder: Annotated[Path, typer.Argument(help="The campaign's folder.", show_default="this one")] = Path(),
-    port: Annotated[int, typer.Option(help="Where it listens; 0 takes a free one.")] = 8421,
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The campaign's folder.", show_default="this one")
+    ] = Path(),
+    port: Annotated[int, typer.Option(metavar="N", help="Where it listens; 0 takes a free one.")] = 8421,
     host: Annotated[
-        str, typer.Option(help="Who may reach it: this machine alone, unless told otherwise.")
+        str, typer.Option(metavar="ADDRESS", help="Who may reach it: this machine alone, unless told otherwise.")
     ] = "127.0.0.1",
     token: Annotated[
         str | None,
-        typer.Option(help="What the address must carry.", show_default="a random one beyond this machine, else none"),
+        typer.Option(
+            metavar="TEXT",
+            help="What the address must carry.",
+            show_default="a random one beyond this machine, else none",
+        ),
     ] = None,
 ) -> None:
-    """Show the folder's campaign as a page in the browser, from the first files to the report."""
+    """Show the folder's campaign as a page in the browser.
+
+    From the first files to the report, all of it can be done there.
+    """
     try:
         import uvicorn
 

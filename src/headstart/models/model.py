@@ -207,11 +207,19 @@ class TransferModel(ABC):
             )
 
     def anywhere(self) -> Self:
-        """The same model for sources that were also run outside the present ranges, and so outside the unit cube."""
+        """The same model for sources that were also run outside the present ranges, and so outside the unit cube.
+
+        Returns:
+            A model that takes inputs outside the unit cube.
+        """
         return self.using(fit=replace(self.fit, unit_cube=False))
 
     def paper(self) -> Self:
-        """The same model as the paper trained it: RBF, likelihood, softplus starts, standardised residuals."""
+        """The same model as the paper trained it: RBF, likelihood, softplus starts, standardised residuals.
+
+        Returns:
+            A model with those options, and without an output map.
+        """
         return self.using(kernel=Kernel.RBF, fit=FitOptions.paper(), units=self.paper_units, output_map=OutputMap.NONE)
 
     def learn(

@@ -148,6 +148,9 @@ class OutcomePosteriors:
         """All of them as one BoTorch model with an output for each, behind their signs.
 
         What is maximised over it takes −1 times every objective, and a limit is ``lambda Y: Y[..., i] - bound``.
+
+        Returns:
+            The posteriors in the order of the outcomes.
         """
         return ModelList(*self.posteriors)
 

@@ -62,7 +62,7 @@ class TransferPosterior(Model, FantasizeMixin):
     """The target task given its own data and the sources', as a BoTorch model with one output.
 
     It is minimised or maximised by whoever uses it: like every BoTorch model it only predicts. Analytic and Monte
-    Carlo acquisition functions, pending points and fantasies work on it. What it says goes its ``way`` from model units
+    Carlo acquisition functions, pending points and fantasies work on it. What it says is taken from model units
     over mapped units, up to which its distributions are normal, to the user's (models.predictive).
 
     Args:
