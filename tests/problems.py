@@ -77,7 +77,7 @@ NAMES = tuple(FAMILY)
 TRANSFER = tuple(name for name in NAMES if name != "GPBO")
 JOINT = ("HGP", "WSGP", "MTKGP", "MTGP")
 STARS = ("STAR", "SCAML", "MWSGP")
-BY_LEVEL = ("MHGP", "SHGP", "BHGP", "RGPE", *STARS)  # every source is learnt on its own
+BY_LEVEL = ("MHGP", "SHGP", "BHGP", "RGPE", "TST-R", *STARS)  # every source is learnt on its own
 # One model per mechanism: the others differ from one of these in the form of W or of a weight alone
 REPRESENTATIVES = ("GPBO", "MHGP", "SHGP", "BHGP", "HGP", "WSGP", "MTGP", "RGPE", "STAR", "AUTO")
 
@@ -302,7 +302,7 @@ def params_for(name: str, *, d: int = 2, n_sources: int = 2, batch_shape: tuple[
             W = torch.stack([(v + 1) / V * F @ F.mT for v in range(V)], dim=-3)
             ell = torch.stack([levels[v].lengthscale for v in range(V)], dim=-2)
             return coregional_params(lengthscale=ell, W=W, noise_var=noise_var, mean=mean)
-        case "RGPE":
+        case "RGPE" | "TST-R":
             weights = mean.abs() + 0.2
             return ensemble_params(levels, weights / weights.sum(-1, keepdim=True), mean, 1 + noise_var)
         case "STAR" | "SCAML" | "MWSGP":  # offsets have both signs, and so have the weights

@@ -40,6 +40,7 @@ _STYLES = {
     "scaml": Style("SCAML", "#44BB99", "-", "H"),
     "mwsgp": Style("MWSGP", "#BBCC33", "-", ">"),
     "rgpe": Style("RGPE", "#999933", _DASHED, "<"),
+    "tst-r": Style("TST-R", "#6699CC", _DASHED, ">"),
     "gc3p": Style("GC3P", "#661100", _DASHED, "h"),
     "optuna-gp": Style("Optuna, GP", "#117733", _DASHED, "1"),
     "optuna-tpe": Style("Optuna, TPE", "#DDAA33", _DOTTED, "4"),

@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from headstart.models.family import SCAML as SCAML
     from headstart.models.family import SHGP as SHGP
     from headstart.models.family import STAR as STAR
+    from headstart.models.family import TSTR as TSTR
     from headstart.models.family import WSGP as WSGP
     from headstart.models.model import Prior as Prior
     from headstart.models.model import TransferModel as TransferModel
@@ -118,7 +119,7 @@ _HOMES = {
     "models.posterior": ("TransferPosterior",),
     "models.family": (
         *("AUTO", "BHGP", "FAMILY", "GPBO", "HGP", "MHGP", "MTGP", "MTKGP"),
-        *("MWSGP", "RGPE", "SCAML", "SHGP", "STAR", "WSGP"),
+        *("MWSGP", "RGPE", "SCAML", "SHGP", "STAR", "TSTR", "WSGP"),
     ),
     "models.auto.auto": ("Auto",),
     "models.auto.candidates": ("Candidate",),

@@ -36,6 +36,7 @@ from headstart import (
     SCAML,
     SHGP,
     STAR,
+    TSTR,
     WSGP,
     AutoParams,
     Kernel,
@@ -64,7 +65,7 @@ def without_sources(model: TransferModel, problem: Problem) -> ModelParams:
     if model is AUTO:
         chain = problem.last().chain
         return AutoParams((star, star, star, chain), torch.tensor([0.4, 0.1, 0.3, 0.2], dtype=torch.float64))
-    return ensemble_params((level,), [1.0]) if model is RGPE else problem.last().chain
+    return ensemble_params((level,), [1.0]) if model in (RGPE, TSTR) else problem.last().chain
 
 
 @pytest.mark.parametrize("name", with_slow(TRANSFER, quick=REPRESENTATIVES[1:]))

@@ -10,6 +10,7 @@
     MHGP    one by one          the mean alone                                   O(N_t³ + N_t N_s)
     GPBO    alone               nothing                                          O(N_t³)
     RGPE    each alone          a weighted vote (Feurer et al. 2018)             O(N_t³ + N_t N_s²)
+    TST-R   each alone          a weighted mean (Wistuba et al. 2016)            O(N_t³ + N_t N_s²)
 
 Beyond the paper, stars: the sources are learnt side by side, their order does not matter (models.star.weights):
 
@@ -24,7 +25,7 @@ from __future__ import annotations
 from headstart.errors import InputError, nearest
 from headstart.models.auto.auto import Auto
 from headstart.models.chain.layer import Propagation
-from headstart.models.ensemble import RankingWeighted
+from headstart.models.ensemble import RankAgreement, RankingWeighted
 from headstart.models.joint.coregion import Free, Hierarchical, SharedKernel, WeightedSource
 from headstart.models.joint.joint import Joint
 from headstart.models.model import TransferModel
@@ -41,6 +42,7 @@ BHGP = Sequential(propagation=Propagation.BOOSTED)
 MHGP = Sequential(propagation=Propagation.MEAN)
 GPBO = Single()
 RGPE = RankingWeighted()
+TSTR = RankingWeighted(weighting=RankAgreement())
 STAR = Star(weighting=Integrated())
 SCAML = Star(weighting=FittedWeights())
 MWSGP = Star(weighting=FittedWeights(modular=True))
@@ -56,6 +58,7 @@ FAMILY: dict[str, TransferModel] = {
     "MTKGP": MTKGP,
     "MTGP": MTGP,
     "RGPE": RGPE,
+    "TST-R": TSTR,
     "STAR": STAR,
     "SCAML": SCAML,
     "MWSGP": MWSGP,

@@ -1,4 +1,4 @@
-"""Predictors of the target in model units: a ``Layer``, a ``Mixture`` of them (AUTO), or an ``Ensemble`` (RGPE)."""
+"""Predictors of the target in model units: a ``Layer``, a ``Mixture`` (AUTO), or an ``Ensemble`` (RGPE, TST-R)."""
 
 from __future__ import annotations
 
@@ -83,7 +83,12 @@ class Mixture(_Weighted):
 
 @dataclass(frozen=True, slots=True)
 class Ensemble(_Weighted):
-    """mean Σ w_i μ_i, covariance Σ w_i² Σ_i, every member in its own standardised units; the target's comes last."""
+    """mean Σ w_i μ_i, covariance Σ v_i Σ_i, every member in its own standardised units; the target's comes last.
+
+    v are ``cov_weights``: w² for RGPE, and for TST-R 1 for the target and 0 for the sources.
+    """
+
+    cov_weights: Float[Tensor, "*b k"]
 
     @property
     def noise_var(self) -> Float[Tensor, "*b"]:
@@ -95,7 +100,7 @@ class Ensemble(_Weighted):
         return self.members[-1].log_evidence()
 
     def _sum(self, means: Sequence[Tensor], covs: Sequence[Tensor], dims: int) -> tuple[Tensor, Tensor]:
-        return _weighted(self.weights, means, 1), _weighted(self.weights**2, covs, dims)
+        return _weighted(self.weights, means, 1), _weighted(self.cov_weights, covs, dims)
 
     def observing(
         self, X: Float[Tensor, "*b k d"], y: Float[Tensor, "*c k"], *, noise_var: Tensor | None = None

@@ -3,7 +3,7 @@
 ChainParams         one GPParams per level, target last       GPBO, MHGP, SHGP, BHGP, HGP
 WeightedParams      the same and a weight per source          WSGP
 CoregionalParams    lengthscales, W_ν, noise and means        MTKGP (one kernel), MTGP (one per task)
-EnsembleParams      one GPParams per task, weights, units     RGPE
+EnsembleParams      one GPParams per task, weights, units     RGPE, TST-R
 StarParams          one GPParams per task, weights            STAR, SCAML, MWSGP
 AutoParams          those of every candidate, weights         AUTO
 """

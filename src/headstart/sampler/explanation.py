@@ -8,7 +8,8 @@ User attributes of a trial:
     headstart: control               1         where the trial repeats another one, to show the shift of a new batch
 
 They take no fit of their own, and verdicts are those of ``TransferSampler.explain``. Every attribute is a transaction
-of the study's database, so there are few. Only AUTO weighs its sources; other models give their name alone.
+of the study's database, so there are few. RGPE and TST-R have weights and no verdicts; models that do not weigh their
+sources give their name alone.
 """
 
 from __future__ import annotations
@@ -37,9 +38,11 @@ from headstart.models.auto.explanation import (
 )
 from headstart.models.auto.posterior import AutoPosterior
 from headstart.models.batch_shifts import Shifts, shifts_in_words, shifts_of_posterior
+from headstart.models.ensemble import RankingPrior
 from headstart.models.family import model_name
 from headstart.models.model import Prior, observed
 from headstart.models.outcomes import OutcomePosteriors
+from headstart.models.params import EnsembleParams
 from headstart.models.posterior import TransferPosterior
 from headstart.sampler.outcomes import StudyPriors
 from headstart.sources.alignment import Alignment
@@ -207,8 +210,10 @@ def explained(
         own = {one.name: getattr(found, one.name) for one in fields(found)} | {"shifts": named(found.shifts)}
         return StudyExplanation(**own, report=report, look=look)
     of = f" for {outcome!r}" if len(fitted.priors) > 1 else ""
-    if prior.sources:
-        why = f'Only AUTO, model="auto", weighs its sources and can say why; the model is {model_name(prior.model)}.'
+    if isinstance(prior, RankingPrior):
+        why = _ranked_in_words(prior, prior.condition(target) if posterior is None else posterior)
+    elif prior.sources:
+        why = f'Only AUTO, model="auto", judges its sources and can say why; the model is {model_name(prior.model)}.'
     elif fitted.alignment.decisions:
         why = f"No source can be used{of}: what was found is below. Every suggestion rests on this study's own results."
     else:
@@ -244,6 +249,8 @@ def attributes_of(prior: Prior, posterior: TransferPosterior) -> dict[str, str |
         beliefs = zip(prior.model.names, posterior.weights.tolist(), strict=True)
         found["model"] = f"{model}: {', '.join(f'{name} {_rounded(share)}' for name, share in beliefs)}"
         found |= _of_sources(prior, posterior)
+    if isinstance(prior, RankingPrior):
+        found |= {f"weight of {name}": weight for name, weight in _rank_weights(prior, posterior)[:_MAX_WEIGHTS]}
     return {f"{PREFIX}{key}": value for key, value in found.items()}
 
 
@@ -264,7 +271,29 @@ def _of_sources(prior: AutoPrior, posterior: AutoPosterior) -> Mapping[str, str 
     return {"sources": "; ".join(verdicts), **weights}
 
 
-def _names(prior: AutoPrior) -> list[str]:
+def _rank_weights(prior: RankingPrior, posterior: TransferPosterior) -> list[tuple[str, float]]:
+    """Names and weights of the sources that are weighted by ranks, the largest first."""
+    params = posterior.hyperparameters
+    assert isinstance(params, EnsembleParams)
+    weights = params.weights[:-1]
+    by_size, names = weights.argsort(descending=True, stable=True).tolist(), _names(prior)
+    return [(names[i], _rounded(float(weights[i]))) for i in by_size]
+
+
+def _ranked_in_words(prior: RankingPrior, posterior: TransferPosterior) -> str:
+    """What RGPE or TST-R rests on, in place of verdicts."""
+    every = _rank_weights(prior, posterior)
+    told = ", ".join(f"{name} {weight:g}" for name, weight in every[:_MAX_VERDICTS])
+    if rest := every[_MAX_VERDICTS:]:
+        told += f", {len(rest)} others up to {rest[0][1]:g}"
+    own = _rounded(1 - sum(weight for _, weight in every))
+    return (
+        f'{model_name(prior.model)} has no verdicts, which AUTO, model="auto", has. It weighs its sources by how they '
+        f"rank this study's results: {told}; {_THIS} itself {own:g}."
+    )
+
+
+def _names(prior: Prior) -> list[str]:
     """The names of the sources, cut where they are long, and each only once."""
     names: list[str] = []
     for i, source in enumerate(prior.sources):

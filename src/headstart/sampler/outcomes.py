@@ -22,7 +22,8 @@ from headstart.data.dataset import Dataset
 from headstart.data.outcomes import MOST_GOALS, Goal, Limit, Outcomes
 from headstart.data.ranges import Distribution
 from headstart.errors import InputError, NothingInCommonError, nearest
-from headstart.models.family import GPBO
+from headstart.models.ensemble import RankingWeighted
+from headstart.models.family import GPBO, model_name
 from headstart.models.fitcache import fit_key
 from headstart.models.learning import LearnContext
 from headstart.models.model import Prior, TransferModel
@@ -157,6 +158,7 @@ class SourceFitter:
         name = study.study_name
         if name not in self._of_study:
             _require_few_objectives(study)
+            require_one_objective(self.model, [goal.name for goal in _goals_of(study)])
             own = tuple(task for task in self.sources if not is_same_study(task, study))
             if len(own) < len(self.sources):
                 self.warn(
@@ -195,6 +197,7 @@ class SourceFitter:
         """What the sources teach about the study; the latest is kept."""
         study, (sources, _) = now.study, self._known_of(now.study)
         outcomes = self._outcomes_of(study, now.trials, sources)
+        require_one_objective(self.model, outcomes.names)
         self._warn_of_constraints(now.trials, sources)
         elsewhere = {name for trial in now.trials for name in trial.distributions}
         asked = (study.study_name, now, elsewhere, outcomes)
@@ -289,6 +292,16 @@ def _goals_of(study: Study) -> tuple[Goal, ...]:
     names = _metric_names(study) or map(str, range(len(study.directions)))
     ways = (direction == StudyDirection.MAXIMIZE for direction in study.directions)
     return tuple(Goal(name, maximize=larger) for name, larger in zip(names, ways, strict=True))
+
+
+def require_one_objective(model: TransferModel, outcomes: Sequence[str]) -> None:
+    """Raise an ``InputError`` where several outcomes are measured and the model weighs its sources by ranks."""
+    if isinstance(model, RankingWeighted) and len(outcomes) > 1:
+        raise InputError(
+            f"{model_name(model)} is for one objective without constraints (ranks say which results are better, and "
+            f"not how large they are), but there are {', '.join(map(repr, outcomes))}. Take another model, such as "
+            'model="auto".'
+        )
 
 
 def _require_few_objectives(study: Study) -> None:

@@ -29,7 +29,7 @@ from headstart.models.model import TransferModel
 from headstart.sampler.adviser import Adviser, SamplerLog, logger
 from headstart.sampler.explanation import StudyExplanation, Suggested
 from headstart.sampler.limits import StudyLimits
-from headstart.sampler.outcomes import SourceFitter
+from headstart.sampler.outcomes import SourceFitter, require_one_objective
 from headstart.sampler.settings import SettingConstraints
 from headstart.sampler.space import OrderedChoices
 from headstart.sources.forms.naming import BatchName, ErrorNames
@@ -51,7 +51,8 @@ class TransferSampler(BaseSampler):
         sources: Past tasks, from the least to the most related one: studies, storages, tables, files; see
             ``headstart.Sources``. They are read here, once; what cannot be used is logged, and the rest goes on.
             None at all is a start from scratch.
-        model: A name of ``headstart.FAMILY`` in upper or lower case, or a model with options of its own.
+        model: A name of ``headstart.FAMILY`` in upper or lower case, or a model with options of its own. "rgpe" and
+            "tst-r" are for one objective without constraints.
         acquisition: "logei", the logarithm of the expected improvement, or "ucb", the optimistic bound of the mean
             by ``beta`` standard deviations, for one objective; constraints add the logarithm of their probability.
         beta: How much uncertainty attracts with "ucb".
@@ -141,6 +142,8 @@ class TransferSampler(BaseSampler):
         log = SamplerLog()
         place = device_from(device, log.warn)
         learnt_by, chosen_by = _model(model).anywhere(), _acquisition(acquisition)
+        limits_of_trials = [*(["constraints_func"] if constraints_func else ()), *(constraints or ())]
+        require_one_objective(learnt_by, ["the objective", *limits_of_trials])
         fits = None if cache_dir is None else FitCache(Path(cache_dir).expanduser(), logger.warning)
         context = LearnContext(fits, require_n_jobs(n_jobs), on_progress=log.progress, device=place)
         if isinstance(categories, str):

@@ -1,4 +1,4 @@
-"""RGPE: how the members of the ensemble are weighted."""
+"""RGPE and TST-R: how the members of the ensemble are weighted, and what they predict together."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import torch
 from tests.problems import agree, ensemble_params, gp_params, plainly, predictions, quick, tensor, transfer_problem
 from torch import Tensor
 
-from headstart import GPBO, RGPE, ChainParams, Dataset, EnsembleParams, Kernel
+from headstart import GPBO, RGPE, TSTR, ChainParams, Dataset, EnsembleParams, InputError, Kernel, TransferModel
 from headstart.models.chain.beliefs import NoBeliefs
 from headstart.models.chain.layer import Layer, Propagation
-from headstart.models.ensemble import misranked_pairs
+from headstart.models.ensemble import RankAgreement, misranked_pairs
 
 
-def _weights(sources: list[Dataset], target: Dataset) -> Tensor:
-    params = plainly(quick(RGPE)).learn(sources).condition(target).hyperparameters
+def _weights(sources: list[Dataset], target: Dataset, model: TransferModel = RGPE) -> Tensor:
+    params = plainly(quick(model)).learn(sources).condition(target).hyperparameters
     assert isinstance(params, EnsembleParams)
     return params.weights
 
@@ -135,6 +135,94 @@ def test_after_the_horizon_every_worse_source_is_dropped(monkeypatch: pytest.Mon
     poor = _wave(20, seed=3)
     poor = Dataset(poor.X, torch.cos(3 * poor.X[:, 0]))
     assert _weights([poor], _wave(9, seed=1))[0].item() == 0.0
+
+
+# ── TST-R ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _on_a_line(values: list[float]) -> Dataset:
+    """Results at equal steps of one input."""
+    return Dataset(torch.linspace(0, 1, len(values), dtype=torch.float64).unsqueeze(-1), tensor(values))
+
+
+def _kernel_weights(means: list[list[float]], y: list[float], bandwidth: float) -> list[float]:
+    """TST-R's weights, pair by pair: a pair that only one side finds equal is half a wrong one."""
+    kernel = []
+    for mean in [*means, y]:
+        pairs = wrong = 0.0
+        for j in range(len(y)):
+            for k in range(j):
+                pairs += 1
+                by_mean, by_result = mean[j] - mean[k], y[j] - y[k]
+                wrong += 1.0 if by_mean * by_result < 0 else 0.5 if (by_mean == 0) != (by_result == 0) else 0.0
+        t = wrong / pairs / bandwidth
+        kernel.append(0.75 * (1 - t * t) if t <= 1 else 0.0)
+    return [own / sum(kernel) for own in kernel]
+
+
+@pytest.mark.parametrize(
+    ("y", "rates"),
+    [
+        pytest.param([0, 1, 2, 3, 4, 5], (0 / 15, 15 / 15), id="each pair counts once"),
+        pytest.param([0, 1, 2, 3, 5, 4], (1 / 15, 14 / 15), id="one pair swapped"),
+        pytest.param([0, 1, 2, 3, 4, 4], (0.5 / 15, 14.5 / 15), id="a tie is half a pair"),
+        pytest.param([1, 0, 3, 2, 4, 5], (2 / 15, 13 / 15), id="two pairs swapped: beyond the bandwidth"),
+    ],
+)
+@pytest.mark.parametrize("bandwidth", [0.1, 0.5])
+def test_a_source_is_weighted_by_the_rate_of_pairs_it_ranks_wrongly(
+    y: list[float], rates: tuple[float, float], bandwidth: float
+) -> None:
+    """¾ (1 − t²) of t = rate/bandwidth, nothing from t = 1 on, and ¾ for the target; then divided by the sum."""
+    rising, falling = _on_a_line([0, 1, 2, 3, 4, 5]), _on_a_line([5, 4, 3, 2, 1, 0])
+    kernel = [*(0.75 * max(0.0, 1 - (rate / bandwidth) ** 2) for rate in rates), 0.75]
+    model = TSTR.using(weighting=RankAgreement(bandwidth=bandwidth))
+    weights = _weights([rising, falling], _on_a_line(y), model)
+    assert weights.tolist() == pytest.approx([own / sum(kernel) for own in kernel])
+
+
+def test_tst_r_is_its_formula() -> None:
+    """Weights pair by pair from the sources' means at the target's points; the variance is the target process's own."""
+    problem = transfer_problem(n_target=9, sizes=(12, 9, 8))
+    kin, other, reverse = problem.sources
+    sources = [kin, Dataset(other.X, other.X[:, 0]), Dataset(reverse.X, 7 - 3 * reverse.y)]
+    weighting = RankAgreement(bandwidth=1.5)  # so wide that all sources have a weight
+    model = plainly(quick(TSTR)).using(weighting=weighting).learn(sources).condition(problem.target)
+    params = model.hyperparameters
+    assert isinstance(params, EnsembleParams)
+    tasks = (*sources, problem.target)
+    alone = [
+        GPBO.using(kernel=Kernel.RBF).at(ChainParams((own,)), target=t)
+        for own, t in zip(params.levels, tasks, strict=True)
+    ]
+    at_target = [own.predict(problem.target.X)[0].tolist() for own in alone[:-1]]
+    weights = tensor(_kernel_weights(at_target, problem.target.y.tolist(), 1.5))
+    assert len({round(float(w), 6) for w in weights if w > 0}) == 4
+    assert agree(params.weights, weights, rtol=1e-12)
+    own = problem.target.y.mean(), problem.target.y.std(correction=0)
+    standardised = [
+        (one.posterior(problem.Xq).distribution.mean - t.y.mean()) / t.y.std(correction=0)
+        for one, t in zip(alone, tasks, strict=True)
+    ]
+    found = model.posterior(problem.Xq).distribution
+    assert agree(
+        found.mean, own[0] + own[1] * sum(w * mean for w, mean in zip(weights, standardised, strict=True)), rtol=1e-9
+    )
+    assert agree(found.covariance_matrix, alone[-1].posterior(problem.Xq).distribution.covariance_matrix, rtol=1e-9)
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_tst_r_without_a_pair_trusts_everyone(n: int) -> None:
+    """No pair is ranked wrongly where there is none: sources and target have the same weight."""
+    problem = transfer_problem(n_target=1)
+    assert _weights(list(problem.sources), problem.head(n), TSTR).tolist() == pytest.approx([1 / 3] * 3)
+
+
+@pytest.mark.parametrize("bandwidth", [0, -0.1, float("nan"), float("inf"), "wide", True])
+def test_a_bandwidth_is_a_rate(bandwidth: object) -> None:
+    """Anything but a number above 0 is refused."""
+    with pytest.raises(InputError, match="bandwidth must be a rate of pairs, a number above 0, but it is"):
+        RankAgreement(bandwidth=bandwidth)  # type: ignore[arg-type]
 
 
 # ── predictions ───────────────────────────────────────────────────────────────────────────────────────────────────

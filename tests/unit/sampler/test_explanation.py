@@ -95,14 +95,15 @@ def test_many_sources_are_a_dozen_and_one_line() -> None:
     assert float(told[-1].split()[-1]) <= min(sizes)
 
 
+WEIGHED = ("AUTO", "RGPE", "TST-R")  # tests/unit/sampler/test_rank_weighted.py has the latter two
 AT_ONCE = ("SHGP", "WSGP", "STAR", "GPBO")  # one of each way of training
 
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=[] if n in AT_ONCE else [pytest.mark.slow]) for n in FAMILY if n != "AUTO"],
+    [pytest.param(n, marks=[] if n in AT_ONCE else [pytest.mark.slow]) for n in FAMILY if n not in WEIGHED],
 )
-def test_another_model_says_its_name(name: str) -> None:
+def test_a_model_without_weights_says_its_name(name: str) -> None:
     """Whatever its options, and how many results there are."""
     prior = quick(FAMILY[name]).anywhere().learn([Dataset(points(6, seed=0), _hill(points(6, seed=0)))])
     assert attributes_of(prior, prior.condition(_target(2))) == {"headstart: model": f"{name} after 2 results"}

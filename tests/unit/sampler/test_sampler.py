@@ -397,7 +397,7 @@ def test_an_explanation_takes_a_model_that_weighs_its_sources() -> None:
     study.optimize(objective, n_trials=1)
     assert isinstance(study.sampler, TransferSampler)
     reasons = study.sampler.explain()
-    assert str(reasons).startswith('Only AUTO, model="auto", weighs its sources and can say why; the model is SHGP.')
+    assert str(reasons).startswith('Only AUTO, model="auto", judges its sources and can say why; the model is SHGP.')
     assert "source 1: 25 of 25 rows used" in str(reasons)
     assert reasons.sources == ()
 

@@ -2,4 +2,5 @@
 
 from .sampler import TransferSampler
 
+
 __all__ = ["TransferSampler"]

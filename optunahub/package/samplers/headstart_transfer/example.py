@@ -12,11 +12,12 @@ def objective(trial: optuna.Trial, shift: float) -> float:
 
 
 if __name__ == "__main__":
-    past = optuna.create_study()
+    past = optuna.create_study(study_name="last year")
     past.optimize(lambda trial: objective(trial, shift=0.0), n_trials=50)
 
     module = optunahub.load_module(package="samplers/headstart_transfer")
-    study = optuna.create_study(sampler=module.TransferSampler(sources=[past]))
+    sampler = module.TransferSampler(sources=[past])
+    study = optuna.create_study(sampler=sampler)
     study.optimize(lambda trial: objective(trial, shift=0.3), n_trials=10)
     print(study.best_params)
-    print(study.sampler.explain())
+    print(sampler.explain())

@@ -1,5 +1,6 @@
 """The sampler lives in the headstart package, where it is developed and tested."""
 
-from headstart.sampler.sampler import TransferSampler
+from headstart import TransferSampler
+
 
 __all__ = ["TransferSampler"]
