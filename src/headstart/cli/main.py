@@ -12,6 +12,7 @@ from headstart import __version__
 from headstart.cli.campaign import init, plot, status, suggest
 from headstart.cli.check import check
 from headstart.cli.demo import demo
+from headstart.cli.mcp import mcp
 from headstart.cli.serve import serve
 
 # What typer raises where a call is not as it should be: its own copy of click's class, or click's
@@ -51,7 +52,7 @@ app = typer.Typer(
 )
 
 
-for command in (demo, init, suggest, status, plot, check, serve):
+for command in (demo, init, suggest, status, plot, check, serve, mcp):
     app.command()(command)
 
 
