@@ -17,7 +17,7 @@ import headstart
 
 ROOT = Path(headstart.__file__).parent
 ORDER = (
-    *("errors", "tuning", "data", "gp", "models", "decide"),
+    *("errors", "tuning", "notebook", "data", "gp", "models", "decide"),
     *("sources", "sampler", "platforms", "campaign", "draw", "web", "demo", "cli"),
 )
 # What a product never loads: each stands alone, and the demonstration uses the sampler.

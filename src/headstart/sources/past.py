@@ -19,6 +19,7 @@ import pandas as pd
 
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError, UnusableSourceError
+from headstart.notebook import html_lines, html_table
 from headstart.sources.forms.naming import BatchName, Renames, Wanted, of_no_source, told_apart
 from headstart.sources.forms.storages import Storages, is_url, listed, reading, shown
 from headstart.sources.forms.studies import task_of_study, task_of_trials, thinned
@@ -109,6 +110,12 @@ class Sources(Sequence[RawTask]):
         """A line per source, and one for each that is not used."""
         lines = [f"{task.name}: {len(task.rows)} rows of {', '.join(task.parameters)}" for task in self.tasks]
         return "\n".join([*lines, *(f"not used: {line}" for line in self.skipped)]) or "no sources"
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook: a table of the sources."""
+        rows = [(task.name, len(task.rows), ", ".join(task.parameters)) for task in self.tasks]
+        not_used = "\n".join(f"not used: {line}" for line in self.skipped)
+        return html_table(("source", "rows", "parameters"), rows) + (html_lines(not_used) if not_used else "")
 
     def __repr__(self) -> str:
         return f"Sources({len(self.tasks)} tasks, {len(self.skipped)} skipped)"
