@@ -93,6 +93,9 @@ def test_an_assistant_runs_a_campaign(tmp_path: Path) -> None:
         assert "a is " in explained
         compared = await own.says("check", past=["*.csv"], objective=["y"], maximize=True)
         assert "What the past campaigns say" in compared
+        asked = {"x": 0.5, "s": "u", "y": 884}
+        assert "If the decimal mark has slipped (8.84?)" in await own.refuses("record", cells=asked)
+        assert "An own experiment was added." in await own.says("record", cells=asked, right=["y"])
 
     drive(folder, work)
 
