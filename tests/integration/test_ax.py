@@ -107,6 +107,27 @@ def test_a_table_is_a_source_and_what_is_maximised_is(form: str, tmp_path: Path)
     assert loss(parameters) < 0.1
 
 
+def test_sources_are_a_list() -> None:
+    """One alone is refused where it is given."""
+    for alone in ("past.csv", past_client(3)._experiment, past_client(3).summarize()):
+        with pytest.raises(InputError, match="put it in brackets"):
+            TransferNode(alone)
+
+
+def test_a_saved_experiment_goes_on(tmp_path: Path) -> None:
+    """With the node given anew to the Client that was loaded."""
+    made = client("-loss")
+    started(made, [past_client()._experiment])
+    made.get_next_trials(max_trials=1)
+    made.configure_generation_strategy()
+    made.save_to_json_file(str(tmp_path / "saved.json"))
+    loaded = Client.load_from_json_file(str(tmp_path / "saved.json"))
+    started(loaded, [past_client()._experiment])
+    ((index, parameters),) = loaded.get_next_trials(max_trials=1).items()
+    assert index == 1
+    assert loss(parameters) < 0.2
+
+
 def test_awaited_and_failed_trials_are_not_asked_for_again() -> None:
     """Also where they were attached by hand, and in a generation strategy that was copied."""
     made = client("-loss", [X, N])

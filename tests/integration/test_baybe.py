@@ -129,6 +129,19 @@ def test_several_targets_are_a_front() -> None:
     assert len(campaign.recommend(1)) == 1
 
 
+def test_a_campaign_is_saved_without_the_recommender() -> None:
+    """And gets it again when it is loaded."""
+    space = SearchSpace.from_product([T, KIND])
+    campaign = Campaign(space, GOAL, TransferRecommender(seed=0))
+    campaign.add_measurements(campaign.recommend(3).assign(loss=[1.0, 2.0, 3.0]))
+    campaign.recommender = RandomRecommender()
+    loaded = Campaign.from_json(campaign.to_json())
+    loaded.recommender = TransferRecommender(seed=0)
+    assert len(loaded.recommend(2)) == 2
+    with pytest.raises(InputError, match="put it in brackets"):
+        TransferRecommender(campaign.measurements)
+
+
 def test_what_headstart_does_not_know_is_refused_by_name() -> None:
     """When something is asked for, and each with what to do instead."""
     near = NumericalTarget.match_bell("loss", 7, 1)

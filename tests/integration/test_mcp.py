@@ -16,6 +16,8 @@ from tests.integration.command import INTERRUPTIBLE, assert_refused, invoke
 from tests.integration.pages import ROOT, blocks
 from tests.unit.campaign.campaigns import fingerprint, make, value
 
+from headstart.sources.files.safe import alone_in
+
 PAGE = "docs/mcp.md"
 
 
@@ -118,6 +120,9 @@ def test_what_cannot_be_is_an_error_of_one_line_and_changes_nothing(tmp_path: Pa
             assert "outside the campaign's folder" in told
         for name in ("nothing.csv", "nothing/*.csv", ""):
             assert "headstart: " in await own.refuses("check", past=[name], objective=["y"])
+        with alone_in(folder):
+            assert "another headstart is working in this folder" in await own.refuses("suggest")
+            assert "another headstart is working in this folder" in await own.refuses("record", row=2, cells={"y": 3.4})
         (folder / "headstart.toml").rename(folder / "away")
         assert "headstart.toml" in await own.refuses("suggest")
         (folder / "away").rename(folder / "headstart.toml")

@@ -11,7 +11,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from headstart.data.outcomes import Limit
 from headstart.data.rules.rule import LinearRule, Relation
 from headstart.errors import InputError, MissingExtraError
-from headstart.platforms.told import ToldProblem, ToldStudy, ToldTrial, table_of
+from headstart.platforms.told import ToldProblem, ToldStudy, ToldTrial, table_of, with_tables
 from headstart.sampler.explanation import StudyExplanation
 
 try:
@@ -41,8 +41,9 @@ class TransferNode(ExternalGenerationNode):  # type: ignore[misc,unused-ignore]
         options: Further arguments of ``headstart.TransferSampler``: ``seed``, ``model``, ``rename``, ``cache_dir`` ….
 
     Raises:
-        InputError: When a candidate is asked for: a source that cannot be used, or an experiment with what headstart
-            does not know, such as fidelities, derived or hierarchical parameters, and relative constraints.
+        InputError: The sources are no list. When a candidate is asked for: a source that cannot be used, or an
+            experiment with what headstart does not know, such as fidelities, derived or hierarchical parameters, and
+            relative constraints.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class TransferNode(ExternalGenerationNode):  # type: ignore[misc,unused-ignore]
         # what was tried is repeated only where that says more than anything new
         super().__init__(name=name, should_deduplicate=False, transition_criteria=transition_criteria)
         self._options = options
-        self._sources = [_table(one, i) if isinstance(one, Experiment) else one for i, one in enumerate(sources)]
+        self._sources = with_tables(sources, _table)
         self._told: ToldStudy | None = None
         self._space: SearchSpace | None = None
         self._known: list[dict[str, Any]] = []  # the settings that the study has
@@ -114,9 +115,11 @@ class TransferNode(ExternalGenerationNode):  # type: ignore[misc,unused-ignore]
         return self._told.sampler.explain(outcome=outcome)
 
 
-def _table(past: Experiment, i: int) -> Any:
-    """The results of a past experiment as a source."""
-    return table_of(_trials(past, past.lookup_data()), past.name if past.has_name else f"source {i + 1}")
+def _table(source: Any, name: str) -> Any:
+    """The results of a past experiment as a source; anything else as it is."""
+    if not isinstance(source, Experiment):
+        return source
+    return table_of(_trials(source, source.lookup_data()), source.name if source.has_name else name)
 
 
 def _trials(experiment: Experiment, data: Data) -> Iterator[ToldTrial]:

@@ -11,7 +11,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 
 from headstart.data.rules.rule import LinearRule, Relation
 from headstart.errors import InputError
-from headstart.platforms.told import ToldProblem, ToldStudy, ToldTrial
+from headstart.platforms.told import ToldProblem, ToldStudy, ToldTrial, with_tables
 from headstart.sampler.explanation import StudyExplanation
 
 if TYPE_CHECKING:
@@ -31,10 +31,13 @@ class TransferRecommender:
         sources: Past tasks, from the least to the most related one: BayBE campaigns, and whatever a sampler takes, such
             as DataFrames and CSV files whose columns are called as the parameters and targets are.
         options: Further arguments of ``headstart.TransferSampler``: ``seed``, ``model``, ``rename``, ``cache_dir`` ….
+
+    Raises:
+        InputError: The sources are no list. All else that is wrong is told when something is asked for.
     """
 
     def __init__(self, sources: Sequence[Any] = (), **options: Any) -> None:
-        self._sources = [_table(source, i) for i, source in enumerate(sources)]
+        self._sources = with_tables(sources, _table)
         self._options = options
         self._told: ToldStudy | None = None
 
@@ -96,13 +99,13 @@ class TransferRecommender:
         return self._told.sampler.explain(outcome=outcome)
 
 
-def _table(source: Any, i: int) -> Any:
+def _table(source: Any, name: str) -> Any:
     """The measurements of a past campaign as a source; anything else as it is."""
     measured = getattr(source, "measurements", None)
     if not isinstance(measured, pd.DataFrame):
         return source
     table = measured.drop(columns=_BOOKKEEPING, errors="ignore")
-    table.attrs["name"] = f"source {i + 1}"
+    table.attrs["name"] = name
     return table
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from optuna.trial import TrialState, create_trial
 from headstart.data.outcomes import Limit
 from headstart.data.rules.rule import LinearRule
 from headstart.sampler.sampler import TransferSampler
+from headstart.sources.past import Sources, require_list
 
 _NAME = "told"
 
@@ -63,6 +64,14 @@ def table_of(trials: Iterable[ToldTrial], name: str) -> pd.DataFrame:
     table = pd.DataFrame(rows)
     table.attrs["name"] = name
     return table
+
+
+def with_tables(sources: Sequence[Any], table: Callable[[Any, str], Any]) -> Sequence[Any]:
+    """The sources, each as ``table`` gives it, which gets the name of one that has none; others stay as they are."""
+    require_list(sources)
+    if isinstance(sources, Sources):
+        return sources
+    return [table(source, f"source {i + 1}") for i, source in enumerate(sources)]
 
 
 class ToldStudy:

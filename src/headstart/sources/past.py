@@ -142,7 +142,7 @@ def read_sources(
     ``space`` gives the parameters of a ``Dataset``, whose columns have no names. ``rename`` gives parameters other
     names: {old: new} in all sources, {source: {old: new}} in one.
     """
-    _require_list(sources)
+    require_list(sources)
     skipped: list[str] = [*sources.skipped] if isinstance(sources, Sources) else []
     with Storages() as storages:
         found: list[Found] = []
@@ -196,7 +196,7 @@ def _read(
     return tuple(renames.applied(task) for task in tasks), tuple(skipped)
 
 
-def _require_list(sources: Any) -> None:
+def require_list(sources: Any) -> None:
     """Raise an ``InputError`` where one source is given instead of a list of them."""
     from optuna.storages import BaseStorage
 
