@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,15 @@ def execute(block: str, page: str, names: dict[str, Any] | None = None) -> dict[
     """What a block defines, run in a fresh interpreter's namespace or after the blocks that gave ``names``."""
     names = {} if names is None else names
     exec(compile(block, page, "exec"), names)
+    return names
+
+
+def run_notebook(page: str) -> dict[str, Any]:
+    """What the code cells of a notebook define, run one after the other."""
+    names: dict[str, Any] = {}
+    for cell in json.loads(text_of(page))["cells"]:
+        if cell["cell_type"] == "code":
+            execute("".join(cell["source"]), page, names)
     return names
 
 

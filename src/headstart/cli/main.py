@@ -13,6 +13,7 @@ from headstart import __version__
 from headstart.cli.campaign import init, plot, status, suggest
 from headstart.cli.check import check
 from headstart.cli.demo import demo
+from headstart.cli.mcp import mcp
 from headstart.cli.serve import serve
 
 # What typer raises where a call is not as it should be: its own copy of click's class, or click's
@@ -86,7 +87,7 @@ app = typer.Typer(
 for heading, commands in {
     "See it work": (demo,),
     "A campaign in a folder": (check, init, suggest, status, plot),
-    "The same in the browser": (serve,),
+    "The same elsewhere": (serve, mcp),
 }.items():
     for command in commands:
         app.command(cls=Command, rich_help_panel=heading)(command)

@@ -45,6 +45,7 @@ from headstart.models.mixture import components
 from headstart.models.model import observed
 from headstart.models.outcomes import OutcomePosteriors
 from headstart.models.posterior import TransferPosterior
+from headstart.notebook import html_lines
 from headstart.tuning import AUTO_TUNING, PLAIN_TUNING
 
 _NODES = 64  # of the quadrature over one point's distribution
@@ -148,6 +149,10 @@ class Outlook:
         ratio = self.further.ratio
         beside = f", {ratio:.2g} times the error of one measurement" if self.further.noise else ""
         return f"{which} expected to improve {self.objective} by {self.further.gain:.2g}{beside}: {words}."
+
+    def _repr_html_(self) -> str:
+        """The same sentence for a notebook."""
+        return html_lines(str(self))
 
 
 def outlook(

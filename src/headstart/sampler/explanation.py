@@ -14,7 +14,6 @@ sources give their name alone.
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -44,6 +43,7 @@ from headstart.models.model import Prior, observed
 from headstart.models.outcomes import OutcomePosteriors
 from headstart.models.params import EnsembleParams
 from headstart.models.posterior import TransferPosterior
+from headstart.notebook import html_lines, html_report, html_table
 from headstart.sampler.outcomes import StudyPriors
 from headstart.sources.alignment import Alignment
 from headstart.sources.batches import Batches
@@ -91,8 +91,8 @@ class StudyExplanation(Explanation):
 
     def _repr_html_(self) -> str:
         """The same for a notebook: the verdicts as a table."""
-        verdicts = _paragraph(self._without_verdicts) if self.nothing else Explanation._repr_html_(self)
-        return f"{verdicts}<pre>{html.escape(self.report)}</pre>"
+        verdicts = html_lines(self._without_verdicts) if self.nothing else Explanation._repr_html_(self)
+        return verdicts + html_report(self.report)
 
 
 @dataclass(frozen=True, repr=False)
@@ -156,7 +156,7 @@ class Suggested:
         """The same for a notebook: the parameters as a table."""
         head = f"<p><b>Trial {self.trial_number}</b></p>"
         told = "\n".join([*self._expected(), *self._rests_on(), str(self.outlook)])
-        return head + _table(("parameter", "value"), list(self.params.items())) + _paragraph(told)
+        return head + html_table(("parameter", "value"), self.params.items()) + html_lines(told)
 
     def _rests_on(self) -> list[str]:
         """How much is known, remarks on the study's results, and parameters that others drew."""
@@ -228,17 +228,6 @@ def explained(
 def not_explained(why: str, report: str, *, n: int = 0, look: Callable[[], Outlook] | None = None) -> StudyExplanation:
     """No verdicts, and why."""
     return StudyExplanation((), {}, (), n, {}, {}, "", target=_THIS, report=report, nothing=why, look=look)
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """An HTML table."""
-    cells = [("th", heads), *(("td", row) for row in rows)]
-    lines = ("".join(f"<{tag}>{html.escape(str(cell))}</{tag}>" for cell in row) for tag, row in cells)
-    return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
-
-
-def _paragraph(text: str) -> str:
-    return f"<p>{html.escape(text).replace(chr(10), '<br>')}</p>"
 
 
 def attributes_of(prior: Prior, posterior: TransferPosterior) -> dict[str, str | float]:

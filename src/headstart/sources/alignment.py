@@ -24,6 +24,7 @@ from headstart.data.ranges import DiscreteNumbers, Distribution, has_single_valu
 from headstart.data.space import Space
 from headstart.errors import InputError, NothingInCommonError
 from headstart.models.model import Prior
+from headstart.notebook import html_report
 from headstart.sources.batches import in_batches
 from headstart.sources.matching import Matched, match
 from headstart.sources.raw import INFINITE, RawObjective, RawTask, error_var, finite
@@ -94,6 +95,10 @@ class Alignment:
         if not names:
             lines.append("no sources")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """The same report for a notebook."""
+        return html_report(str(self))
 
 
 _LISTED = 5  # of sources and rows more than this are counted

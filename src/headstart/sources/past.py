@@ -19,6 +19,7 @@ import pandas as pd
 
 from headstart.data.dataset import Dataset
 from headstart.errors import InputError, UnusableSourceError
+from headstart.notebook import html_lines, html_table
 from headstart.sources.forms.naming import BatchName, Renames, Wanted, of_no_source, told_apart
 from headstart.sources.forms.storages import Storages, is_url, listed, reading, shown
 from headstart.sources.forms.studies import task_of_study, task_of_trials, thinned
@@ -110,6 +111,12 @@ class Sources(Sequence[RawTask]):
         lines = [f"{task.name}: {len(task.rows)} rows of {', '.join(task.parameters)}" for task in self.tasks]
         return "\n".join([*lines, *(f"not used: {line}" for line in self.skipped)]) or "no sources"
 
+    def _repr_html_(self) -> str:
+        """The same for a notebook: a table of the sources."""
+        rows = [(task.name, len(task.rows), ", ".join(task.parameters)) for task in self.tasks]
+        not_used = "\n".join(f"not used: {line}" for line in self.skipped)
+        return html_table(("source", "rows", "parameters"), rows) + (html_lines(not_used) if not_used else "")
+
     def __repr__(self) -> str:
         return f"Sources({len(self.tasks)} tasks, {len(self.skipped)} skipped)"
 
@@ -135,7 +142,7 @@ def read_sources(
     ``space`` gives the parameters of a ``Dataset``, whose columns have no names. ``rename`` gives parameters other
     names: {old: new} in all sources, {source: {old: new}} in one.
     """
-    _require_list(sources)
+    require_list(sources)
     skipped: list[str] = [*sources.skipped] if isinstance(sources, Sources) else []
     with Storages() as storages:
         found: list[Found] = []
@@ -189,7 +196,7 @@ def _read(
     return tuple(renames.applied(task) for task in tasks), tuple(skipped)
 
 
-def _require_list(sources: Any) -> None:
+def require_list(sources: Any) -> None:
     """Raise an ``InputError`` where one source is given instead of a list of them."""
     from optuna.storages import BaseStorage
 

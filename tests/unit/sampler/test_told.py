@@ -76,9 +76,11 @@ def test_the_latest_suggestion_tells_whether_to_go_on() -> None:
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
     assert "too early to say with 2 of at least" in str(last.outlook)
     shown = last._repr_html_()
-    assert "<td>x</td>" in shown
+    assert re.search("<td[^>]*>x</td>", shown)
     assert "&lt;march&gt; (10 rows)" in shown
     assert "too early to say" in shown
+    assert last.outlook._repr_html_() == f"<p>{last.outlook}</p>"
+    assert "&lt;march&gt;: 10 of 10 rows used" in last.alignment._repr_html_()
 
 
 def test_a_notebook_shows_verdicts_and_decisions() -> None:

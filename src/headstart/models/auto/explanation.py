@@ -13,7 +13,6 @@ Before the first result, ``check_past`` compares the sources with each other.
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -43,6 +42,7 @@ from headstart.models.mixture import Mixture, Predictor
 from headstart.models.model import Prior
 from headstart.models.posterior import TransferPosterior
 from headstart.models.star.weights import StarBeliefs
+from headstart.notebook import html_lines, html_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -192,12 +192,8 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         """The same as a table, for notebooks."""
-        left = "style='text-align: left'"
-        rows = [("th", ("source", "rows", "verdict", "why"))]
-        rows += [("td", (s.name, str(s.rows), str(s.verdict), s.explained)) for s in self.sources]
-        cells = ("".join(f"<{tag} {left}>{html.escape(part)}</{tag}>" for part in parts) for tag, parts in rows)
-        closing = "<br>".join(map(html.escape, self._closing()))
-        return f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table><p>{closing}</p>"
+        rows = [(s.name, s.rows, s.verdict, s.explained) for s in self.sources]
+        return html_table(("source", "rows", "verdict", "why"), rows) + html_lines("\n".join(self._closing()))
 
     def to_frame(self) -> pd.DataFrame:
         """The numbers behind the verdicts, a row per source; NaN where one is not known yet.

@@ -288,6 +288,9 @@ def test_sources_print_on_few_lines(url: str) -> None:
     sources = Sources.from_storage(url)
     assert str(sources).splitlines()[0] == "lgbm-iris: 2 rows of x"
     assert "not used: " in str(sources).splitlines()[-1]
+    shown = sources._repr_html_()
+    assert shown.count("<tr>") == 1 + len(sources)
+    assert "not used: " in shown
     assert repr(sources) == "Sources(2 tasks, 1 skipped)"
     assert str(Sources()) == "no sources"
     assert sources[1:] == (sources[1],)

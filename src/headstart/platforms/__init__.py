@@ -1,0 +1,1 @@
+"""Where people already are: Ax and BayBE, with a head start."""
