@@ -3,6 +3,7 @@ PYTHON ?= python3
 JOBS   ?= 2
 BIN    := .venv/bin
 STAMP  := .venv/.installed
+EXTRAS := demo,excel,fast,parquet,postgresql,ray,web
 
 # Small matrices lose by threading: one thread per process, and as many processes as JOBS says.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
@@ -70,11 +71,11 @@ clean:  ## remove .venv, builds and caches
 	find src tests -type d -name __pycache__ -prune -exec rm -rf {} +
 
 # The stamp is removed first and written last: a .venv without one was interrupted, may be broken, and is made anew.
-# The build backend is installed by name, because constraints do not reach an isolated build.
+# The build backend is installed by name, because constraints do not reach an isolated build, and a pip that knows groups.
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("headstart needs Python 3.11 or newer: make PYTHON=python3.12 ..." if sys.version_info < (3, 11) else 0)'
 	@rm -f $@
 	$(PYTHON) -m venv $(if $(wildcard $@),,--clear) .venv
-	$(BIN)/pip install --disable-pip-version-check -c constraints.txt hatchling editables
-	$(BIN)/pip install --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[test]'
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt pip hatchling editables
+	$(BIN)/pip install --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[$(EXTRAS)]' --group test
 	@touch $@

@@ -29,6 +29,7 @@ def serve(
 ) -> None:
     """Show the folder's campaign as a page in the browser, from the first files to the report."""
     try:
+        import python_multipart  # noqa: F401, Starlette asks for it only when a form comes
         import uvicorn
 
         from headstart.web.app import make_app
