@@ -5,7 +5,7 @@
     optuna-tpe   Optuna's TPESampler, the same                                the same
     botorch      2 (p + 1) Sobol points of p parameters, at most 8; then      the free row nearest to the Sobol point;
                  SingleTaskGP with its defaults and LogEI by optimize_acqf    then LogEI compared at all free rows
-    gpbo-0.1     the plain process of headstart 0.1                           LogEI compared at all free rows
+    gpbo-0.1     the plain process in an early state, never published         LogEI compared at all free rows
     best-past    the best row of every source in turn, then ``gpbo``          the free row nearest to it
 
 The first four see no source. Optuna works with parameters of its own, BoTorch with the columns of X, in which a

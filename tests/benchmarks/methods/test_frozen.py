@@ -19,7 +19,7 @@ QUICK = Settings(paper=False, acquisition="log_ei", restarts=1, max_iterations=2
 STEPS = 5
 
 
-def test_the_first_points_are_those_of_headstart_0_1() -> None:
+def test_the_first_points_are_those_of_the_early_state() -> None:
     """On forrester with seed 0, by headstart's defaults of then."""
     expected = [0.4263191444, 1.0, 0.1951783591, 0.0, 0.2618265954, 0.2638515031]
     settings = Settings(paper=False, acquisition="log_ei")
