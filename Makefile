@@ -14,7 +14,7 @@ PYTEST := $(ONE_THREAD) PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $(JOBS) --dist
 MARKS  ?= slow or not slow
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-benchmarks browser lint types docs bench-speed bench-sampler bench-scale clean
+.PHONY: help demo test test-all test-benchmarks browser lint types docs bench-speed bench-sampler bench-scale release clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,14 @@ bench-sampler: $(STAMP)  ## the Optuna sampler: seconds, and tuning against its 
 
 bench-scale: $(STAMP)  ## seconds and memory with thousands of rows, a thousand sources, long studies
 	$(ONE_THREAD) $(BIN)/python -m benchmarks time scale
+
+# The wheel is built from the source archive, and what is tested are the files that are uploaded.
+release: $(STAMP)  ## build and check what is published, and say what is left to do
+	$(BIN)/python scripts/release.py check $(TAG:%='%')
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	HEADSTART_DIST=dist $(ONE_THREAD) $(BIN)/pytest -m "slow or not slow" $(addprefix tests/integration/test_,package.py release.py repository.py)
+	@$(BIN)/python scripts/release.py left
 
 clean:  ## remove .venv, builds and caches
 	rm -rf .venv build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache
