@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from tests.integration.pages import ROOT
-from tests.integration.test_repository import PROJECT
+from tests.integration.pages import PROJECT, ROOT
 
 _COMMAND = "from headstart.cli.main import app; app()"
 _PAST = "from headstart.sources.past import read_sources; read_sources([{!r}], objective='loss')"

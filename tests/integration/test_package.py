@@ -19,8 +19,7 @@ from zipfile import ZipFile
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from tests.integration.pages import ROOT
-from tests.integration.test_repository import PROJECT
+from tests.integration.pages import PROJECT, ROOT
 
 pytestmark = pytest.mark.slow
 

@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.integration.pages import ROOT
-from tests.integration.test_repository import PROJECT, REPOSITORY
+from tests.integration.pages import PROJECT, REPOSITORY, ROOT
 
 VERSION = PROJECT["version"]
 
@@ -69,7 +68,7 @@ def test_a_folder_without_a_commit_is_refused(checkout: Path) -> None:
 
 
 def _said(checkout: Path, *arguments: str, code: int = 0) -> str:
-    command = [sys.executable, checkout / "scripts/release.py", *arguments]
+    command = [sys.executable, str(checkout / "scripts/release.py"), *arguments]
     done = subprocess.run(command, cwd=checkout, capture_output=True, text=True)
     assert done.returncode == code, done.stderr
     return done.stdout + done.stderr

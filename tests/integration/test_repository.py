@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from datetime import date
 from pathlib import Path
 
 import pytest
-from tests.integration.pages import ROOT, text_of
+from tests.integration.pages import PROJECT, REPOSITORY, ROOT, text_of
 
 import headstart
 
 README = "README.md"
-PROJECT = tomllib.loads(text_of("pyproject.toml"))["project"]
-REPOSITORY = PROJECT["urls"]["Repository"]
 SETTINGS = sorted(
     str(path.relative_to(ROOT))
     for path in (ROOT / "CITATION.cff", ROOT / ".pre-commit-config.yaml", *ROOT.glob(".github/**/*.yml"))
@@ -47,11 +44,11 @@ def test_the_newest_release_in_the_changelog_is_the_version() -> None:
     """What comes after it is unreleased; releases have a date, and the newest stands first."""
     sections = re.findall(r"^## (.+)$", text_of("CHANGELOG.md"), re.MULTILINE)
     released = sections[1:] if sections[0] == "[Unreleased]" else sections
-    dated = [re.fullmatch(r"\[(\d+)\.(\d+)\.(\d+)\] - (\d{4}-\d{2}-\d{2})", section) for section in released]
-    assert all(dated), released
-    assert ".".join(dated[0].groups()[:3]) == PROJECT["version"]
-    in_order = [(*map(int, found.groups()[:3]), date.fromisoformat(found[4])) for found in dated]
-    assert in_order == sorted(in_order, reverse=True)
+    titles = [re.fullmatch(r"\[(\d+)\.(\d+)\.(\d+)\] - (\d{4}-\d{2}-\d{2})", section) for section in released]
+    dated = [((*map(int, found.groups()[:3]),), date.fromisoformat(found[4])) for found in titles if found]
+    assert len(dated) == len(released), released
+    assert ".".join(map(str, dated[0][0])) == PROJECT["version"]
+    assert dated == sorted(dated, reverse=True)
 
 
 def test_the_readme_works_wherever_it_is_shown() -> None:
