@@ -3,6 +3,8 @@ PYTHON ?= python3
 JOBS   ?= 2
 BIN    := .venv/bin
 STAMP  := .venv/.installed
+PLATFORMS := .venv/.platforms
+EXTRAS := demo,excel,fast,parquet,postgresql,ray,web
 
 # Small matrices lose by threading: one thread per process, and as many processes as JOBS says.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
@@ -13,7 +15,7 @@ PYTEST := $(ONE_THREAD) PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $(JOBS) --dist
 MARKS  ?= slow or not slow
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-benchmarks browser lint types docs docs-version bench-speed bench-sampler bench-scale clean
+.PHONY: help demo test test-all test-benchmarks browser lint types docs docs-version bench-speed bench-sampler bench-scale release clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,7 +26,7 @@ demo: $(STAMP)  ## tune a support vector machine with a head start and from scra
 test: lint types browser  ## lint, types and tests: a few minutes
 	$(PYTEST)
 
-test-all: lint types browser  ## all tests, also those of every page and of every combination
+test-all: lint types browser $(PLATFORMS)  ## all tests, also those of every page and of every combination
 	$(PYTEST) -m "slow or not slow"
 
 test-benchmarks: $(STAMP)  ## the benchmark's own tests; the quick ones with MARKS="not slow"
@@ -71,16 +73,28 @@ bench-sampler: $(STAMP)  ## the Optuna sampler: seconds, and tuning against its 
 bench-scale: $(STAMP)  ## seconds and memory with thousands of rows, a thousand sources, long studies
 	$(ONE_THREAD) $(BIN)/python -m benchmarks time scale
 
+# The wheel is built from the source archive, and what is tested are the files that are uploaded.
+release: $(STAMP)  ## build and check what is published, and say what is left to do
+	$(BIN)/python scripts/release.py check $(TAG:%='%')
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	HEADSTART_DIST=dist $(ONE_THREAD) $(BIN)/pytest -m "slow or not slow" $(addprefix tests/integration/test_,package.py release.py repository.py)
+	@$(BIN)/python scripts/release.py left
+
 clean:  ## remove .venv, builds and caches
 	rm -rf .venv build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests -type d -name __pycache__ -prune -exec rm -rf {} +
 
 # The stamp is removed first and written last: a .venv without one was interrupted, may be broken, and is made anew.
-# The build backend is installed by name, because constraints do not reach an isolated build.
+# The build backend is installed by name, because constraints do not reach an isolated build, and a pip that knows groups.
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("headstart needs Python 3.11 or newer: make PYTHON=python3.12 ..." if sys.version_info < (3, 11) else 0)'
 	@rm -f $@
 	$(PYTHON) -m venv $(if $(wildcard $@),,--clear) .venv
-	$(BIN)/pip install --disable-pip-version-check -c constraints.txt hatchling editables
-	$(BIN)/pip install --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[test]'
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt pip hatchling editables
+	$(BIN)/pip install --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[$(EXTRAS)]' --group test
+	@touch $@
+
+$(PLATFORMS): $(STAMP)
+	$(BIN)/pip install --disable-pip-version-check -c constraints.txt --group platforms
 	@touch $@

@@ -347,7 +347,7 @@ def _needing_extras(what: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise MissingExtraError(
-            f"{what} need Optuna and scikit-learn ({error}): pip install 'headstart[bench]'."
+            f"{what} need Optuna and scikit-learn ({error}): pip install 'headstart[demo]'."
         ) from error
 
 

@@ -8,7 +8,7 @@ standardised by the training folds. Small data sets are split more often, so tha
 1000 predictions. Results go to a partial file as they come, and a second start continues from it. Tasks that a
 benchmark learns nothing from are left out at the end, and said: see ``why_not``.
 
-Needs scikit-learn, joblib and pandas: pip install "headstart[svm]".
+Needs scikit-learn, joblib and pandas: pip install "headstart[demo]".
 """
 
 from __future__ import annotations

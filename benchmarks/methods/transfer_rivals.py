@@ -14,7 +14,7 @@ All are asked for their acquisition function at every free row, so that none is 
 functions are searched with ``optimize_acqf``; Ax and BayBE do tables only. Numbers are given in the unit cube (logs
 taken), categories as such. Outputs are standardised by task, as BoTorch's documentation asks and Ax does itself; BayBE,
 which standardises all tasks together, is given outputs that were standardised by task.
-Ax and BayBE come with the extra ``headstart[rivals]``.
+Ax and BayBE come with the dependency group ``platforms``.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class _Ax(_Rival):
         try:
             import ax
         except ImportError as error:
-            raise MissingExtraError("The method ax needs Ax: pip install 'headstart[rivals]'.") from error
+            raise MissingExtraError("The method ax needs Ax: pip install --group platforms.") from error
         del ax
         with silence():
             self._experiments = [self._experiment(i) for i in range(len(seeds))]
@@ -228,7 +228,7 @@ class _BayBE(_Rival):
         try:
             import baybe
         except ImportError as error:
-            raise MissingExtraError("The method baybe needs BayBE: pip install 'headstart[rivals]'.") from error
+            raise MissingExtraError("The method baybe needs BayBE: pip install --group platforms.") from error
         del baybe
 
     def choose(

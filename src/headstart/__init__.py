@@ -93,7 +93,7 @@ if TYPE_CHECKING:
     from headstart.sampler.sampler import TransferSampler as TransferSampler
     from headstart.sources.past import Sources as Sources
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "data.dataset": ("Dataset",),

@@ -1,13 +1,16 @@
-"""The pages that people read, and the code in them."""
+"""The pages that people read, the code in them, and what the project says of itself."""
 
 from __future__ import annotations
 
 import json
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+REPOSITORY = PROJECT["urls"]["Repository"]
 
 
 def text_of(page: str) -> str:

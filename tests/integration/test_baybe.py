@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-pytest.importorskip("baybe", reason="BayBE is not installed: pip install 'headstart[rivals]'")
+pytest.importorskip("baybe", reason="BayBE is not installed: make test-all")
 
 from baybe import Campaign
 from baybe.constraints import (

@@ -48,7 +48,7 @@ def test_the_extras_to_install_exist() -> None:
     extras = tomllib.loads(text_of("pyproject.toml"))["project"]["optional-dependencies"]
     pages = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")))
     told = re.findall(r"pip install [^\n`]*\[([a-z,]+)\]", pages)
-    assert "bench,excel,fast,web" in told
+    assert "demo,excel,fast,web" in told
     assert {name for names in told for name in names.split(",")} <= set(extras)
 
 

@@ -38,6 +38,7 @@ def serve(
     From the first files to the report, all of it can be done there.
     """
     try:
+        import python_multipart  # noqa: F401, Starlette asks for it only when a form comes
         import uvicorn
 
         from headstart.web.app import make_app

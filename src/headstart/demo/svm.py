@@ -62,7 +62,7 @@ class SupportVectorMachine:
         except ImportError as error:
             raise MissingExtraError(
                 "The demonstration tunes a machine of scikit-learn, which is not installed: "
-                "pip install 'headstart[bench]'."
+                "pip install 'headstart[demo]'."
             ) from error
 
         load = getattr(datasets, "load_breast_cancer" if known(data_set) == "cancer" else f"load_{data_set}")

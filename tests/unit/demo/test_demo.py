@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import torch
 from matplotlib.figure import Figure
 
 from benchmarks.problems.shared_tables import svm_sklearn
-from headstart import InputError, MissingExtraError
+from headstart import InputError
 from headstart.demo.demo import Demo, DemoResult, Start, run_demo
 from headstart.demo.figure import draw_demo
 from headstart.demo.svm import SPACE, TASKS, SupportVectorMachine, past_runs
@@ -183,10 +182,3 @@ def test_a_picture_is_drawn_whatever_the_errors(tmp_path: Path, suffix: str) -> 
         path = tmp_path / f"{i}.{suffix}"
         draw_demo(result, path)
         assert path.stat().st_size > 1000
-
-
-def test_without_scikit_learn_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The demonstration is no part of the core: what is missing, and how to get it, is said."""
-    monkeypatch.setitem(sys.modules, "sklearn", None)
-    with pytest.raises(MissingExtraError, match=r"headstart\[bench\]"):
-        SupportVectorMachine.on("iris")

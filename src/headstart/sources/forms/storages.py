@@ -1,7 +1,7 @@
 """Optuna's storages: opened once, read and never written to, waited for only so long, closed in the end.
 
-Whatever is wrong with one is an ``UnusableSourceError``, so that other sources can go on. No message shows a password,
-and neither files nor tables are made.
+Whatever is wrong with one is an ``UnusableSourceError``, so that other sources can go on; only the missing driver of a
+server that an extra is for ends the reading. No message shows a password, and neither files nor tables are made.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headstart.errors import UnusableSourceError
+from headstart.errors import MissingExtraError, UnusableSourceError
 from headstart.sources.optuna_api import backend_of
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ def reading(origin: str) -> Iterator[None]:
     """Whatever a storage answers but the data is an ``UnusableSourceError``: every database has errors of its own."""
     try:
         yield
+    except MissingExtraError:
+        raise
     except Exception as error:
         raise UnusableSourceError(f"{origin}: {_reason(error)}") from error
 
@@ -118,7 +120,16 @@ def _opened(url: str) -> RDBStorage:
     }
     with reading(f"The storage {shown(url)} cannot be read"):
         # Without table creation, for a database that is not Optuna's is none of our business
-        return RDBStorage(url, engine_kwargs={"connect_args": waiting} if waiting else None, skip_table_creation=True)
+        try:
+            options = {"connect_args": waiting} if waiting else None
+            return RDBStorage(url, engine_kwargs=options, skip_table_creation=True)
+        except ImportError as error:
+            if not url.startswith("postgres"):
+                raise
+            raise MissingExtraError(
+                f"The storage {shown(url)} needs psycopg2. Install it with pip install 'headstart[postgresql]', and "
+                "begin the URL with postgresql+psycopg2://."
+            ) from error
 
 
 def listed(names: Sequence[str], near: str) -> str:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import builtins
 from pathlib import Path
-from typing import Any
-from zipfile import ZipFile
 
 import numpy as np
 import optuna
@@ -14,7 +11,7 @@ import pytest
 from optuna.trial import TrialState
 from tests.unit.sources.forms.past_studies import failed, name_metrics, read_one, study, trial
 
-from headstart.errors import InputError, MissingExtraError
+from headstart.errors import InputError
 from headstart.sources.past import read_sources
 
 pytestmark = pytest.mark.usefixtures("quiet_optuna")
@@ -145,27 +142,4 @@ def test_a_workbook_is_a_table(tmp_path: Path) -> None:
         read_one(path, objective="loss")
     path.write_text("no workbook")
     with pytest.raises(InputError, match=r"march\.xlsx: the file is damaged, cut off, or not the workbook"):
-        read_one(path, objective="loss")
-
-
-@pytest.mark.parametrize(
-    ("ending", "package", "extra"), [("parquet", "pyarrow", "parquet"), ("xlsx", "openpyxl", "excel")]
-)
-def test_a_file_that_needs_an_extra_says_which(
-    ending: str, package: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And what can be done without it."""
-    path = tmp_path / f"march.{ending}"
-    with ZipFile(path, "w") as archive:
-        archive.writestr("xl/workbook.xml", "")
-    load = builtins.__import__
-
-    def without(name: str, *arguments: Any, **options: Any) -> Any:
-        if name.partition(".")[0] == package:
-            raise ImportError(f"No module named {name!r}")
-        return load(name, *arguments, **options)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    monkeypatch.setattr("importlib.import_module", without)
-    with pytest.raises(MissingExtraError, match=rf"pip install 'headstart\[{extra}\]', or .*CSV"):
         read_one(path, objective="loss")
