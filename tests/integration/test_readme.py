@@ -44,10 +44,10 @@ def test_the_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_the_extras_to_install_exist() -> None:
-    """What ``pip install`` is told in brackets, on any page, is an extra of the project."""
+    """What ``pip install`` is told in brackets of headstart, on any page, is an extra of the project."""
     extras = tomllib.loads(text_of("pyproject.toml"))["project"]["optional-dependencies"]
     pages = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")))
-    told = re.findall(r"pip install [^\n`]*\[([a-z,]+)\]", pages)
+    told = re.findall(r"pip install [^\n`]*(?:headstart|\.)\[([a-z,]+)\]", pages)
     assert "demo,excel,fast,web" in told
     assert {name for names in told for name in names.split(",")} <= set(extras)
 
