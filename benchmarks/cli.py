@@ -469,7 +469,7 @@ def reproduce(
 ) -> None:
     """Run an experiment of the paper and write its figures and tables. Stop it at any time; a rerun continues."""
     with errors_in_one_line():
-        from benchmarks.reproduce import EXPERIMENTS, HowToRun, possible
+        from benchmarks.reproduce import EXPERIMENTS, HowToRun, possible, write_study
         from benchmarks.reproduce import reproduce as run
 
         if name.lower() == "list":
@@ -488,4 +488,7 @@ def reproduce(
             for path in done.files:
                 typer.echo(f"Written: {path}")
             failed += done.failed
+        if name == "all":
+            path = write_study(out, store or out)
+            typer.echo(f"Written: {path}")
         _exit_if_any(failed)

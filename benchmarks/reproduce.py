@@ -129,6 +129,12 @@ def reproduce(name: str, out: Path, *, store: Path | None = None, work: HowToRun
     return Reproduction(tuple(files), shown, loaded.remarks, tuple(failed))
 
 
+def write_study(out: Path, store: Path) -> Path:
+    """``out/study.md``: how many runs of all experiments were made on what, and in how many hours."""
+    folders = [store / name for name in EXPERIMENTS]
+    return write_sheets([origin_sheet(folders)], out, name="study", heading="All experiments")
+
+
 def _figures(
     name: str,
     results: Results,

@@ -33,7 +33,9 @@ _ABOUT = (
 
 @command
 def mcp(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The campaign's folder.", show_default="this one")] = Path(),
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The campaign's folder.", show_default="this one")
+    ] = Path(),
 ) -> None:
     """Let an assistant work in the folder.
 
