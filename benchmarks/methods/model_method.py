@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from jaxtyping import Bool
 from torch import Tensor
 
+from benchmarks.methods.blocked import BlockedOnGPU
 from benchmarks.methods.method import Choice, Method, Proposer, Settings, predicting
 from benchmarks.problems.problem import Instance, stream
-from benchmarks.run.blocked import BlockedOnGPU
 from headstart.data.dataset import Dataset
 from headstart.decide.acquisition import Acquisition
 from headstart.decide.suggest import suggest

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
+from benchmarks.methods import blocked
+from benchmarks.methods.blocked import BlockedOnGPU, blocked_cholesky, blocked_inverse
 from benchmarks.methods.method import Settings
 from benchmarks.methods.model_method import ModelMethod
 from benchmarks.methods.registry import method
-from benchmarks.run import blocked
-from benchmarks.run.blocked import BlockedOnGPU, blocked_cholesky, blocked_inverse
 from benchmarks.run.experiment import ProblemSpec
 from headstart.data.dataset import Dataset
 
