@@ -95,7 +95,7 @@ def load_forecasts(folder: Path, methods: Sequence[str] = ()) -> tuple[tuple[For
         raise InputError(
             f"{folder}: its runs hold no predictions. Those of random search have none, nor have runs that were made "
             "before they were kept. Run the models again into another folder, for runs that are there are not "
-            "repeated: python -m benchmarks run calibration --out FOLDER."
+            "repeated: python -m benchmarks run compare --out FOLDER."
         )
     there = in_order(f.method for f in found)
     for name in methods:

@@ -25,6 +25,7 @@ from benchmarks.read.calibration import (
     sheets,
 )
 from benchmarks.read.figures import draw_calibration
+from benchmarks.run.presets import PRESETS
 from benchmarks.store import Run, Store
 from headstart import InputError
 
@@ -183,7 +184,7 @@ def test_runs_without_predictions_are_refused_or_said(tmp_path: Path) -> None:
     old.pit.clear()
     old.log_density.clear()
     store.append([old])
-    with pytest.raises(InputError, match=r"hold no predictions.* into another folder.* run calibration"):
+    with pytest.raises(InputError, match=rf"hold no predictions.* into another folder.* run ({'|'.join(PRESETS)}) "):
         load_forecasts(tmp_path)
     store.append([_run([0.5, 0.5], seed=1), _run([None, None], method="random")])
     found, remarks = load_forecasts(tmp_path)
