@@ -93,6 +93,18 @@ class Results:
         return Results(tuple(cell for cell in self.cells if cell.problem in problems), self.remarks)
 
 
+def by_kind(results: Results) -> dict[str, Results]:
+    """The results on tables and on functions by what begins the titles of their sheets; all where one kind is alone.
+
+    Regrets on tables are shares of the target's range, those on functions are in units of their own.
+    """
+    tables = [is_table(problem) for problem in results.problems]
+    if min(sum(tables), len(tables) - sum(tables)) < 2:
+        return {"": results}
+    kinds = {"Tables: ": True, "Functions: ": False}
+    return {kind: results.among([p for p in results.problems if is_table(p) is which]) for kind, which in kinds.items()}
+
+
 def collect(runs: Iterable[Run]) -> Results:
     """The runs that count as cells; what does not is said in ``remarks``."""
     groups, remarks = runs_that_count(runs)

@@ -18,10 +18,10 @@ from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import ArrayLike
 from PIL import Image
 
-from benchmarks.read.analysis import Array, Cell, Results, mean_and_error
+from benchmarks.read.analysis import Array, Cell, Results, by_kind, mean_and_error
 from benchmarks.read.calibration import KNOWN, LEVELS, Forecasts, Known, coverage, groups
 from benchmarks.read.styles import in_order, is_table, setting, settings_of, style, title
-from benchmarks.read.targets import TARGETS, profile
+from benchmarks.read.targets import TARGETS, Profile, profile
 from headstart.draw.canvas import INK, evaluations_axis, legend_below, panels, positive, tidy
 from headstart.errors import InputError
 from headstart.sources.files.safe import make_folder
@@ -116,11 +116,22 @@ def draw_regret(
     return paths
 
 
-def draw_profiles(results: Results, folder: Path, name: str = "profiles") -> list[Path]:
-    """A panel per target regret: the share of (problem, seed) pairs solved, against evaluations."""
-    found = [one for target in TARGETS if (one := profile(results, target)) is not None]
-    if not found:
-        return []
+def draw_profiles(results: Results, folder: Path) -> list[Path]:
+    """A panel per target regret: the share of (problem, seed) pairs solved, against evaluations.
+
+    Tables and functions have pictures of their own where there are several of both.
+    """
+    drawn = []
+    for kind, of_kind in by_kind(results).items():
+        found = [one for target in TARGETS if (one := profile(of_kind, target)) is not None]
+        if found:
+            word = kind.removesuffix(": ").lower()
+            figure = _profiles(found, f"{word}: " * bool(word))
+            drawn.append(save_png(figure, folder, "-".join(["profiles", *([word] if word else [])])))
+    return drawn
+
+
+def _profiles(found: Sequence[Profile], what: str) -> Figure:
     figure, axes = panels(len(found))
     for panel, one in zip(axes, found, strict=True):
         steps = np.arange(1, one.steps + 1)
@@ -132,8 +143,8 @@ def draw_profiles(results: Results, folder: Path, name: str = "profiles") -> lis
         evaluations_axis(panel, one.steps)
         tidy(panel, xlabel="evaluations", ylabel="share solved", title=f"Within a regret of {one.target:g}")
     pairs = len(next(iter(found[0].budgets.values())))
-    legend_below(figure, axes, f"data profiles over {pairs} pairs (problem, seed)")
-    return [save_png(figure, folder, name)]
+    legend_below(figure, axes, f"{what}data profiles over {pairs} pairs (problem, seed)")
+    return figure
 
 
 def panel_title(problem: str, among: Sequence[str]) -> str:

@@ -20,7 +20,8 @@ the first cells of a row, in capitals or not, with & between them. In a file of 
 
     PROBLEM                    mean ± standard error (median) of the regret
     PROBLEM against METHOD     paired differences to a method, or to the runs of the same method in another folder
-    All … against METHOD       mean ranks and ratios over all problems
+    All … against METHOD       mean ranks and ratios over all problems, or ``Tables: All …`` and ``Functions: All …``
+                               where there are several of both
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 
-from benchmarks.read.analysis import Results, published, table
+from benchmarks.read.analysis import Results, by_kind, published, table
 from benchmarks.read.comparison import differences
 from benchmarks.read.report import difference_sheet, overall_sheet
 from benchmarks.read.sheet import Sheet, read_sheets
@@ -166,6 +167,9 @@ def _computed(path: Path, without: set[str], title: str) -> Sheet:
     """The sheet that the benchmark's own functions make of published runs."""
     cells = _runs(path).cells
     results = Results(tuple(c for c in cells if not {c.method, settings_of(c.problem)[0]} & without))
+    for kind, of_kind in by_kind(results).items():
+        if kind and title.startswith(kind):
+            results, title = of_kind, title.removeprefix(kind)
     problem, _, other = title.partition(" against ")
     baseline = {style(method).label: method for method in results.methods}.get(other)
     if baseline and problem.startswith("All "):

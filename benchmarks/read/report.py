@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from scipy import stats
 
-from benchmarks.read.analysis import Results, marks, mean_and_error
+from benchmarks.read.analysis import Results, by_kind, marks, mean_and_error
 from benchmarks.read.comparison import (
     ALPHA,
     ENOUGH,
@@ -34,23 +35,29 @@ _SMALLEST = 1e-4  # share of a problem's largest mean regret: a smaller regret c
 def compare(
     results: Results, baseline: str, *, at: Sequence[int] | None = None, level: float | None = None
 ) -> tuple[Sheet, ...]:
-    """Every problem on its own, then what holds over all of them, and at the end every clear loss beside the wins."""
+    """Every problem on its own, then what holds over all of them, and at the end every clear loss beside the wins.
+
+    Tables and functions are summarised apart where there are several of both.
+    """
     found = differences(results, baseline, at)
     speeds = speed_sheets(results, baseline, level)
     if not speeds:
         raise InputError(f"There is nothing to compare: no method has a seed in common with {baseline}.")
     of_problem = {p: [d for d in found if d.problem == p] for p in results.problems}
-    longest = sorted({d.evaluations for d in found})
-    return (
-        *(difference_sheet(p, baseline, ds) for p, ds in of_problem.items() if ds),
-        *speeds,
-        *target_sheets(results),
-        *(relation_sheets(results, baseline, longest) if longest else ()),
-        *rank_sheet(results),
-        *overall_sheet(results, baseline, at),
-        _task_sheet(over_tasks(results, baseline, at), baseline),
-        *_verdict_sheets(found, baseline),
-    )
+    summaries = []
+    for kind, of_kind in by_kind(results).items():
+        of_it = [d for d in found if d.problem in of_kind.problems]
+        longest = sorted({d.evaluations for d in of_it})
+        sheets = (
+            *target_sheets(of_kind),
+            *(relation_sheets(of_kind, baseline, longest) if longest else ()),
+            *rank_sheet(of_kind),
+            *overall_sheet(of_kind, baseline, at),
+            _task_sheet(over_tasks(of_kind, baseline, at), baseline),
+            *_verdict_sheets(of_it, baseline),
+        )
+        summaries += [replace(sheet, title=f"{kind}{sheet.title}") for sheet in sheets]
+    return *(difference_sheet(p, baseline, ds) for p, ds in of_problem.items() if ds), *speeds, *summaries
 
 
 def _p(value: float) -> str:

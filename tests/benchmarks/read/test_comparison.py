@@ -118,6 +118,26 @@ def test_losses_stand_beside_wins_before_they_are_corrected() -> None:
     assert [row[:3] for row in sheets["clear"].rows] == [("leans to worse", "SHGP", B), ("better", "SHGP", A)]
 
 
+def test_tables_and_functions_are_summarised_apart_where_there_are_several_of_both(tmp_path: Path) -> None:
+    """Mean ranks, ratios and verdicts are of one kind, and quotations find them; one table among functions is not."""
+    kinds = {"table[rows=5]": 2.0, "other[rows=5]": 2.0, A: 0.5, B: 0.5}
+    runs = [
+        run
+        for problem, regret in kinds.items()
+        for run in (*_runs("gpbo", [[1.0]] * 12, problem), *_runs("shgp", [[regret]] * 12, problem))
+    ]
+    sheets = {sheet.title: sheet for sheet in compare(collect(runs), "gpbo")}
+    assert sheets["Tables: All 2 problems against GPBO, 24 common runs"].rows[1] == ("SHGP", "2.00 · 2.00")
+    assert sheets["Functions: All 2 problems against GPBO, 24 common runs"].rows[1] == ("SHGP", "1.00 · 0.50")
+    assert [path.name for path in draw_profiles(collect(runs), tmp_path)] == [
+        "profiles-tables.png",
+        "profiles-functions.png",
+    ]
+    clear = "Clearly better or worse than GPBO, of all comparisons (problem × evaluations)"
+    assert [sheets[f"{kind}: {clear}"].rows[0][1:] for kind in ("Tables", "Functions")] == [(0, 0, 2), (2, 0, 0)]
+    assert clear in {sheet.title for sheet in compare(collect(runs[24:]), "gpbo")}
+
+
 # ── targets and profiles ──────────────────────────────────────────────────────────────────────────────────────────
 
 
