@@ -49,6 +49,11 @@ def safety(results: Results) -> tuple[Sheet, ...]:
     return tuple(sheet for sheet in sheets if sheet.rows)
 
 
+def spoilt(results: Results) -> Results:
+    """Those whose sources mislead; ``compare`` publishes the others."""
+    return results.among([p for p in results.problems if scenario_of(p) is not Scenario.RELATED])
+
+
 def _named(problem: str) -> str:
     """The problem for people, with the number of its sources where there are several."""
     sources = settings_of(problem)[1].get("sources", "1")
