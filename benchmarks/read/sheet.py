@@ -63,9 +63,9 @@ class Sheet:
 
 
 def compact(value: Cellular) -> str:
-    """A value with three significant digits."""
+    """A value with three significant digits, or in whole numbers from 1,000 to 100,000."""
     if isinstance(value, float):
-        return "" if math.isnan(value) else f"{value:.3g}"
+        return "" if math.isnan(value) else f"{value:.0f}" if 1e3 <= abs(value) < 1e5 else f"{value:.3g}"
     return str(value)
 
 
