@@ -55,7 +55,7 @@ types: $(STAMP)  ## mypy
 	$(BIN)/mypy
 
 docs: $(STAMP)  ## the site, in site/: open site/index.html
-	$(BIN)/mkdocs build --strict
+	$(BIN)/properdocs build --strict
 
 # Versions are kept by minor version: 0.1 takes the place of 0.1, and what other versions had stays. Nothing is pushed.
 docs-version: $(STAMP)  ## the site of this version, beside those before it, on the branch gh-pages; `latest` is this one

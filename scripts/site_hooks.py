@@ -1,4 +1,4 @@
-"""A hook for MkDocs: what the pages link to outside ``docs``, as the site shows it.
+"""A hook for ProperDocs: what the pages link to outside ``docs``, as the site shows it.
 
 In the repository ``[the comparison](../results/tables/compare.md)`` is a link. The site has no such page, so there it
 reads: the comparison (`results/tables/compare.md`). A path that does not exist fails the build. CONTRIBUTING.md is a
@@ -11,8 +11,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from mkdocs.exceptions import PluginError
-from mkdocs.structure.files import File, Files
+from properdocs.exceptions import PluginError
+from properdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 _ALSO = {  # in the repository, and on the site
