@@ -17,7 +17,7 @@ from properdocs.structure.files import File, Files
 ROOT = Path(__file__).parents[1]
 _ALSO = {  # in the repository, and on the site
     "CONTRIBUTING.md": "contributing.md",
-    "results/compare/profiles.png": "compare-profiles.png",
+    "results/compare/profiles-tables.png": "compare-profiles.png",
 }
 _LEAVING = re.compile(r"(?P<picture>!?)\[(?P<text>[^\]]+)\]\(\.\./(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 

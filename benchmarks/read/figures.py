@@ -132,7 +132,7 @@ def draw_profiles(results: Results, folder: Path) -> list[Path]:
 
 
 def _profiles(found: Sequence[Profile], what: str) -> Figure:
-    figure, axes = panels(len(found))
+    figure, axes = panels(len(found), size=(3.2, 3.0))
     for panel, one in zip(axes, found, strict=True):
         steps = np.arange(1, one.steps + 1)
         every = max(1, one.steps // 6)
