@@ -119,7 +119,7 @@ PRESETS: dict[str, tuple[BenchExperiment, ...]] = {
     ),
     "adversarial": (_ours("adversarial", (*_spoilt(_FAMILIES), *_spoilt(_FIVE_TABLES)), "gpbo auto", runs=50),),
     "scratch": (
-        _ours("scratch", (*_FAMILIES, *_LABORATORY), "gpbo optuna-gp optuna-tpe botorch random", runs=50, steps=30),
+        _ours("scratch", (*_FAMILIES, *_LABORATORY), "gpbo optuna-gp optuna-tpe botorch random", runs=20, steps=30),
     ),
     "scarce": (_ours("scarce", _SCARCE, "gpbo shgp hgp auto", runs=50),),
     "large": (_ours("large", (ProblemSpec(family="hartmann6", points=2000),), "gpbo shgp auto", runs=10, steps=15),),

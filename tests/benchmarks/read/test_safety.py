@@ -9,7 +9,7 @@ from tests.benchmarks.read.runs import run_of
 
 from benchmarks.problems.adversarial import Scenario
 from benchmarks.read.analysis import Results, collect
-from benchmarks.read.safety import safety, scenario_of
+from benchmarks.read.safety import safety, scenario_of, spoilt
 from benchmarks.read.sheet import Sheet
 
 RELATED = "hartmann6[sources=1,points=120,noise=0.1]"
@@ -46,6 +46,12 @@ def test_the_scenario_is_in_the_name(scenario: Scenario) -> None:
     assert scenario_of(f"branin[{word}sources=1,points=40,noise=0.1]") is scenario
     assert scenario_of("past[error,sources=2,rows=10]") is Scenario.RELATED
     assert scenario_of("branin") is Scenario.RELATED
+
+
+def test_only_runs_with_misleading_sources_are_published_with_the_report() -> None:
+    """The others are published by the comparison."""
+    results = _results({RELATED: {"gpbo": 1.0, "auto": 1.0}, NEGATED: {"gpbo": 1.0}, SVM: {"auto": 1.0}})
+    assert spoilt(results).problems == (NEGATED,)
 
 
 def test_harm_is_tolerated_up_to_a_tenth_of_an_order_of_magnitude() -> None:
