@@ -39,10 +39,9 @@ class Commands(TyperGroup):
     """Shows the commands under headings, and says what is wrong with a call in one line, as all errors are said."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands under their headings."""
-        width = formatter.width - max(map(len, self.commands)) - 4
+        """Write the commands under their headings, each with its first sentence, however long that is."""
         commands: list[tuple[str, Any]] = [(name, self.commands[name]) for name in self.list_commands(ctx)]
-        _write(formatter, [(each.rich_help_panel, name, each.get_short_help_str(width)) for name, each in commands])
+        _write(formatter, [(_heading(each), name, each.get_short_help_str(1000)) for name, each in commands])
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command that was asked for."""
@@ -61,6 +60,11 @@ class Commands(TyperGroup):
             typer.echo("headstart: interrupted.", err=True)
             sys.exit(130)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _heading(command: Any) -> str:
+    """Typer has a placeholder, which is no text, where a command was given none."""
+    return command.rich_help_panel if isinstance(command.rich_help_panel, str) else "Commands"
 
 
 def _write(formatter: Any, rows: Sequence[tuple[str, str, str]]) -> None:
