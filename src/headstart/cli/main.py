@@ -54,7 +54,8 @@ class Commands(TyperGroup):
                 typer.echo(error.format_message())
                 sys.exit(2)
             where = error.ctx.command_path if error.ctx is not None else "headstart"
-            typer.echo(f"headstart: {error.format_message().rstrip('.')}. See '{where} --help'.", err=True)
+            said = error.format_message().rstrip(".")
+            typer.echo(f"headstart: {said}{'' if said.endswith('?') else '.'} See '{where} --help'.", err=True)
             sys.exit(2)
         except typer.Abort:
             typer.echo("headstart: interrupted.", err=True)
