@@ -41,7 +41,9 @@ class Commands(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands under their headings, each with its first sentence, however long that is."""
         commands: list[tuple[str, Any]] = [(name, self.commands[name]) for name in self.list_commands(ctx)]
-        _write(formatter, [(_heading(each), name, each.get_short_help_str(1000)) for name, each in commands])
+        told = [(each.rich_help_panel, name, each.get_short_help_str(1000)) for name, each in commands]
+        # A command without a heading has a placeholder of Typer's in its place
+        _write(formatter, [(h if isinstance(h, str) else "Commands", name, text) for h, name, text in told])
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command that was asked for."""
@@ -54,18 +56,13 @@ class Commands(TyperGroup):
                 typer.echo(error.format_message())
                 sys.exit(2)
             where = error.ctx.command_path if error.ctx is not None else "headstart"
-            said = error.format_message().rstrip(".")
-            typer.echo(f"headstart: {said}{'' if said.endswith('?') else '.'} See '{where} --help'.", err=True)
+            said = f"{error.format_message().rstrip('.')}.".replace("?.", "?")
+            typer.echo(f"headstart: {said} See '{where} --help'.", err=True)
             sys.exit(2)
         except typer.Abort:
             typer.echo("headstart: interrupted.", err=True)
             sys.exit(130)
         sys.exit(code if isinstance(code, int) else 0)
-
-
-def _heading(command: Any) -> str:
-    """Typer has a placeholder, which is no text, where a command was given none."""
-    return command.rich_help_panel if isinstance(command.rich_help_panel, str) else "Commands"
 
 
 def _write(formatter: Any, rows: Sequence[tuple[str, str, str]]) -> None:
