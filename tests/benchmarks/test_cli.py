@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -370,6 +371,17 @@ def test_ctrl_c_says_that_a_rerun_continues(tmp_path: Path) -> None:
     assert f"Interrupted. What was finished is in {out}; the same command continues from there." in said
     assert "Traceback" not in said
     assert [run.method for run in Store(out).read().runs] == ["random", "random"]
+
+
+def test_the_help_names_every_command_in_a_whole_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under a heading that is a word, though none of them was given one."""
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = invoke("--help").stdout
+    assert "\nCommands:\n" in shown
+    assert " object at 0x" not in shown
+    assert "..." not in shown.partition("Commands:")[2]
+    told = re.findall(r"^  (\w+) {2,}[A-Z]", shown, re.MULTILINE)
+    assert told == [one.name or one.callback.__name__ for one in app.registered_commands if one.callback]
 
 
 def test_asking_for_help_does_not_load_torch() -> None:

@@ -39,11 +39,12 @@ def test_the_demo_prints_a_comparison_and_saves_a_picture(tmp_path: Path) -> Non
 
 
 def test_warnings_come_after_the_live_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each once, with how often it came; none breaks into the lines, nor does one get lost."""
+    """Each once, with how often it came; none breaks into the lines, and only what a sampler explains is left out."""
     ask = optuna.Study.ask
 
     def warn(study: optuna.Study, *arguments: Any, **options: Any) -> optuna.Trial:
         logging.getLogger("headstart.sampler.adviser").warning("a result lies %s", "far away")
+        logging.getLogger("headstart.sampler.adviser").warning("a result counts less (see sampler.explain())")
         optuna.logging.get_logger("optuna.study").warning("a storage is slow")
         return ask(study, *arguments, **options)
 
@@ -55,6 +56,7 @@ def test_warnings_come_after_the_live_lines(tmp_path: Path, monkeypatch: pytest.
     assert far == "a result lies far away (6 times)"
     assert slow == "a storage is slow (6 times)"
     assert result.stderr.count("far away") == 1
+    assert "counts less" not in result.stderr
     assert logging.getLogger("headstart").handlers == []
 
 
@@ -122,6 +124,13 @@ def test_a_word_in_the_place_of_a_number_is_refused() -> None:
     result = CliRunner().invoke(app, ["demo", "--trials", "many"])
     assert result.exit_code == 2
     assert "Invalid value for '--trials'" in result.stderr
+
+
+def test_a_command_in_another_spelling_is_refused() -> None:
+    """The one that is meant is asked for, in one line."""
+    result = CliRunner().invoke(app, ["sugest"])
+    assert result.exit_code == 2
+    assert result.stderr == ("headstart: No such command 'sugest'. Did you mean 'suggest'? See 'headstart --help'.\n")
 
 
 def test_the_version_is_printed() -> None:

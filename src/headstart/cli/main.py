@@ -39,10 +39,11 @@ class Commands(TyperGroup):
     """Shows the commands under headings, and says what is wrong with a call in one line, as all errors are said."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands under their headings."""
-        width = formatter.width - max(map(len, self.commands)) - 4
+        """Write the commands under their headings, each with its first sentence, however long that is."""
         commands: list[tuple[str, Any]] = [(name, self.commands[name]) for name in self.list_commands(ctx)]
-        _write(formatter, [(each.rich_help_panel, name, each.get_short_help_str(width)) for name, each in commands])
+        told = [(each.rich_help_panel, name, each.get_short_help_str(1000)) for name, each in commands]
+        # A command without a heading has a placeholder of Typer's in its place
+        _write(formatter, [(h if isinstance(h, str) else "Commands", name, text) for h, name, text in told])
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command that was asked for."""
@@ -55,7 +56,8 @@ class Commands(TyperGroup):
                 typer.echo(error.format_message())
                 sys.exit(2)
             where = error.ctx.command_path if error.ctx is not None else "headstart"
-            typer.echo(f"headstart: {error.format_message().rstrip('.')}. See '{where} --help'.", err=True)
+            said = f"{error.format_message().rstrip('.')}.".replace("?.", "?")
+            typer.echo(f"headstart: {said} See '{where} --help'.", err=True)
             sys.exit(2)
         except typer.Abort:
             typer.echo("headstart: interrupted.", err=True)

@@ -57,8 +57,8 @@ def find_result(tables: Sequence[Table], wanted: str, *, everywhere: bool = True
         if len(alike) == 1:
             found.append(alike[0])
         elif everywhere or (table is tables[-1] and not found):
-            hint = f"{nearest(wanted, table.columns)} Or give the column that is meant this name."
-            table.require(wanted, hint, Setting("rename", f"OLD={wanted}"))
+            told = f"{table.path}: there is no column {wanted!r}. {nearest(wanted, table.columns)}"
+            raise InputError(Message(f"{told} Or rename the one that is meant.", Setting("rename", f"OLD={wanted}")))
     name = wanted if wanted in found else found[0]
     return name, {other: name for other in found if other != name}
 
@@ -290,7 +290,7 @@ def _remarks(tables: Sequence[Table], guesses: Sequence[Guess]) -> list[str]:
     parameters = [g.parameter for g in guesses]
     remarks = []
     if beyond := [(g.parameter, g.run) for g in guesses if g.run not in (None, (g.parameter.low, g.parameter.high))]:
-        told = "; ".join(f"{p.name} {p.low:g} … {p.high:g}, run {run[0]:g} … {run[1]:g}" for p, run in beyond if run)
+        told = "; ".join(f"{p.name} {p.low:g} … {p.high:g} (so far {r[0]:g} … {r[1]:g})" for p, r in beyond if r)
         remarks.append(f"Ranges that reach past what was ever run: {told}. Narrow them in headstart.toml if need be.")
     remarks += [
         Message(

@@ -41,8 +41,8 @@ class Parameter:
 
     name: str
     kind: Kind
-    low: float = math.nan
-    high: float = math.nan
+    low: float = math.inf  # no range: below this, above that; NaN would make it unequal to itself
+    high: float = -math.inf
     log: bool = False
     step: float | None = None
     values: tuple[float, ...] = ()
@@ -93,7 +93,7 @@ class Parameter:
             )
         if self.values and step is not None:
             return "step", "A step goes with no list of values. Leave one of the two out."
-        if low >= high:
+        if low >= high and self.kind in (Kind.INT, Kind.FLOAT):
             how = "Swap them" if low > high else "Widen the range, or give it one fixed value"
             return "low", f"{low:g} is not below {high:g}. {how}."
         if self.log and low <= 0:

@@ -116,7 +116,7 @@ def test_shifts_are_in_the_words_and_the_direction_of_the_campaign(tmp_path: Pat
     assert isinstance(own_.prior, AutoPrior)
     every = explain(own_.prior, own_.target, posterior=own_.posterior).shifts
     named = named_shifts(every, own_.campaign.file, own_.alignment, own_.sign, own_.experiments)
-    assert named[0] == said
+    assert repr(named[0]) == repr(said)  # where chances are not known they are NaN
     assert named[1].task == "a"
     assert [one.label for one in named[1].batches] == ["P0", "P1", "P2"]
 

@@ -137,7 +137,9 @@ def test_the_objective_is_found_under_other_spellings(tmp_path: Path) -> None:
     """By its name without the unit; a file that has none is named with its columns."""
     tables = _tables(tmp_path, "x,yield_percent\n1,2\n", "x,Yield [%]\n1,2\n")
     assert find_result(tables, "yield") == ("yield_percent", {"Yield [%]": "yield_percent"})
-    with pytest.raises(InputError, match=r"a\.csv: there is no column 'cost'. Its columns are 'x', 'yield_percent'"):
+    with pytest.raises(
+        InputError, match=r"a\.csv: there is no column 'cost'\. The known ones are 'x', 'yield_percent'\."
+    ):
         find_result(tables, "cost")
     with pytest.raises(InputError, match="Did you mean 'yield_percent'"):
         find_result(tables, "yeild_percent")

@@ -71,7 +71,7 @@ def test_steps_and_ranges_say_what_they_rest_on(tmp_path: Path) -> None:
     c = next(g for g in proposal.guesses if g.parameter.name == "c")
     assert c.parameter.step is None
     assert c.reasons["low"] == "the data: 0.4 … 1.66, rounded outward"
-    assert "c 0.4 … 1.7, run 0.4 … 1.66" in proposal.remarks[0]
+    assert "c 0.4 … 1.7 (so far 0.4 … 1.66)" in proposal.remarks[0]
 
 
 @pytest.mark.parametrize(
