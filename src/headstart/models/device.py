@@ -54,8 +54,8 @@ CPU = ComputeDevice()
 def device_from(name: str, warn: Callable[[str], None] = _log.warning) -> ComputeDevice:
     """The device of that name; where this machine has none, the CPU, and ``warn`` is told so."""
     try:
-        kind = torch.device(name).type
-    except (RuntimeError, TypeError) as error:
+        kind = torch.device(str(name)).type  # a number is one to a PyTorch with CUDA
+    except RuntimeError as error:
         raise InputError(f'device must be "cpu", "cuda" or one of several, as "cuda:1", but it is {name!r}.') from error
     if kind not in ("cpu", "cuda"):
         raise InputError(f'device must be "cpu" or "cuda", but it is {name!r}.')
