@@ -32,6 +32,7 @@ def demo(
     ] = "cancer",
     trials: Annotated[int, typer.Option(metavar="N", help="Trials of every run.")] = 20,
     runs: Annotated[int, typer.Option(metavar="N", help="Runs of either kind, side by side.")] = 5,
+    quick: Annotated[bool, typer.Option("--quick", help="Two runs of ten trials.")] = False,
     model: Annotated[str, typer.Option(metavar="NAME", help="Model that learns from the past.")] = "auto",
     seed: Annotated[int, typer.Option(metavar="N", help="Equal seeds give equal results.")] = 0,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where the picture goes.")] = Path("headstart-demo.png"),
@@ -47,6 +48,8 @@ def demo(
     from headstart.demo.figure import draw_demo, require_writable
     from headstart.gp.threads import single_thread
 
+    if quick:
+        trials, runs = 10, 2
     settings = Demo(data_set=data, trials=trials, runs=runs, model=model, seed=seed)
     require_writable(out)
     typer.echo(
