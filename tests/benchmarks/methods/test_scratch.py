@@ -110,5 +110,5 @@ def test_the_preset_compares_what_knows_no_source() -> None:
     """On the five families and the three functions of the laboratory."""
     (experiment,) = preset("scratch")
     assert len(experiment.problems) == 8
-    assert (experiment.runs, experiment.steps) == (50, 30)
+    assert (experiment.runs, experiment.steps) == (20, 30)
     assert {"gpbo", "optuna-gp", "optuna-tpe", "botorch", "random"} <= set(experiment.methods)
