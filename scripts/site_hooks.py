@@ -1,7 +1,7 @@
 """A hook for ProperDocs: what the pages link to outside ``docs``, as the site shows it.
 
-In the repository ``[the comparison](../results/tables/compare.md)`` is a link. The site has no such page, so there it
-reads: the comparison (`results/tables/compare.md`). A path that does not exist fails the build. CONTRIBUTING.md is a
+In the repository ``[the comparison](../results/compare/compare.md)`` is a link. The site has no such page, so there it
+reads: the comparison (`results/compare/compare.md`). A path that does not exist fails the build. CONTRIBUTING.md is a
 page of the site as well, and links to it stay links; a picture outside ``docs`` that a page shows is on the site, too.
 """
 

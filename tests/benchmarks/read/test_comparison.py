@@ -119,7 +119,7 @@ def test_losses_stand_beside_wins_before_they_are_corrected() -> None:
 
 
 def test_tables_and_functions_are_summarised_apart_where_there_are_several_of_both(tmp_path: Path) -> None:
-    """Mean ranks, ratios and verdicts are of one kind, and quotations find them; one table among functions is not."""
+    """Mean ranks, ratios, verdicts and profiles are of one kind each; all are together where one kind is alone."""
     kinds = {"table[rows=5]": 2.0, "other[rows=5]": 2.0, A: 0.5, B: 0.5}
     runs = [
         run
